@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scheduled events in exact order: by time, and for equal times in the order of scheduling.
+//! Scheduled events of a shard in exact order: by time, and for equal times by what they are.
+//!
+//! The order of a node's events does not depend on when they were scheduled, and so not on the shards of other nodes.
 
 mod wheel;
 
@@ -10,107 +12,100 @@ use softswitch_pipeline::Nanos;
 
 use wheel::Wheel;
 
-/// An event. Numbers are indices of the simulation's lists.
+/// An event. Numbers are indices of the shard's lists. Simultaneous events occur in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// The first frame in flight has crossed a channel.
-    Arrival {
-        /// Channel index.
-        channel: u32,
-    },
     /// A channel can send again.
     Free {
         /// Channel index.
         channel: u32,
     },
+    /// The first frame on a wire arrives.
+    Arrival {
+        /// Wire index.
+        wire: u32,
+    },
     /// A connection's timer may have expired.
-    Timer {
-        /// Host number.
-        host: u32,
-        /// Index of the connection at that host.
-        connection: u32,
-    },
-    /// The next flow of a workload starts.
-    Flow {
-        /// Workload index.
-        workload: u32,
-    },
+    Timer(Timer),
+}
+
+/// The timer of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timer {
+    /// Node index of the host.
+    pub host: u32,
+    /// Index of the connection at that host.
+    pub connection: u32,
 }
 
 /// The scheduled events.
 ///
-/// Channel events are separate from timers: there are at most two per channel, and they are only microseconds ahead. There are as many
-/// timers as connections, and most of them are postponed before they expire. A channel event is one number, so that a comparison is cheap:
-/// time (64 bits), sequence number (43), channel (20) and kind (1). Timers wait in a timing wheel until shortly before their time.
+/// Events of channels and wires are separate from timers: there is at most one per channel and per wire, and they are only microseconds
+/// ahead. There are as many timers as connections, and most of them are postponed before they expire. An event of a channel or wire is one
+/// number, so that a comparison is cheap: time (64 bits), kind (1) and index (32). Timers wait in a timing wheel until shortly before their
+/// time.
 #[derive(Debug, Default)]
 pub struct EventQueue {
     near: BinaryHeap<Reverse<u128>>,
     timers: BinaryHeap<Reverse<Scheduled>>,
     wheel: Wheel,
-    scheduled: u64,
 }
 
-/// Time, sequence number and event.
-type Scheduled = (Nanos, u64, Event);
+type Scheduled = (Nanos, Timer);
 
-/// Maximum number of channels.
-pub const MAX_CHANNELS: usize = 1 << CHANNEL_BITS;
-const CHANNEL_BITS: u32 = 20;
-const ORDER_SHIFT: u32 = CHANNEL_BITS + 1;
+const TIME_SHIFT: u32 = 64;
+const ARRIVAL: u64 = 1 << 32;
 
 impl EventQueue {
     /// Schedules an event.
     pub fn schedule(&mut self, at: Nanos, event: Event) {
-        self.scheduled += 1;
-        let (channel, arrives) = match event {
-            Event::Arrival { channel } => (channel, 1),
-            Event::Free { channel } => (channel, 0),
-            Event::Timer { .. } | Event::Flow { .. } => {
-                let scheduled = (at, self.scheduled, event);
-                if let Err(soon) = self.wheel.add(scheduled) {
+        let low = match event {
+            Event::Free { channel } => u64::from(channel),
+            Event::Arrival { wire } => ARRIVAL | u64::from(wire),
+            Event::Timer(timer) => {
+                if let Err(soon) = self.wheel.add((at, timer)) {
                     self.timers.push(Reverse(soon));
                 }
                 return;
             }
         };
-        let low = self.scheduled << ORDER_SHIFT | u64::from(channel) << 1 | arrives;
-        self.near
-            .push(Reverse(u128::from(at) << 64 | u128::from(low)));
+        let entry = u128::from(at) << TIME_SHIFT | u128::from(low);
+        self.near.push(Reverse(entry));
     }
 
-    /// Removes and returns the next event.
-    pub fn pop(&mut self) -> Option<(Nanos, Event)> {
+    /// Returns the time of the next event.
+    pub fn next_time(&mut self) -> Option<Nanos> {
         loop {
-            let timer = self
-                .timers
-                .peek()
-                .map(|Reverse((at, order, _))| (*at, *order));
-            let near = self
-                .near
-                .peek()
-                .map(|Reverse(entry)| ((entry >> 64) as Nanos, *entry as u64));
-            let is_channels = match (near, timer) {
-                (Some((at, low)), Some(timer)) => (at, low >> ORDER_SHIFT) < timer,
-                (near, _) => near.is_some(),
-            };
-            let first = if is_channels { near } else { timer };
-            if self.wheel.may_precede(first.map(|(at, _)| at)) {
-                self.timers.extend(self.wheel.advance().map(Reverse));
-                continue;
+            let near = self.next_near();
+            let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+            let first = near.into_iter().chain(timer).min();
+            if !self.wheel.may_precede(first) {
+                return first;
             }
-            let (at, low) = first?;
-            if !is_channels {
-                let Reverse((at, _, event)) = self.timers.pop()?;
-                return Some((at, event));
-            }
-            self.near.pop();
-            let channel = (low >> 1) as u32 & (MAX_CHANNELS as u32 - 1);
-            let event = match low & 1 {
-                1 => Event::Arrival { channel },
-                _ => Event::Free { channel },
-            };
-            return Some((at, event));
+            self.timers.extend(self.wheel.advance().map(Reverse));
         }
+    }
+
+    /// Removes and returns the next event, if it is before `end`.
+    pub fn pop_before(&mut self, end: Nanos) -> Option<(Nanos, Event)> {
+        let at = self.next_time().filter(|&at| at < end)?;
+        if self.next_near() != Some(at) {
+            let Reverse((at, timer)) = self.timers.pop()?;
+            return Some((at, Event::Timer(timer)));
+        }
+        let Reverse(entry) = self.near.pop()?;
+        let index = entry as u32;
+        let event = match entry as u64 & ARRIVAL {
+            0 => Event::Free { channel: index },
+            _ => Event::Arrival { wire: index },
+        };
+        Some((at, event))
+    }
+
+    /// Returns the time of the next event of a channel or wire.
+    fn next_near(&self) -> Option<Nanos> {
+        let Reverse(entry) = self.near.peek()?;
+        Some((entry >> TIME_SHIFT) as Nanos)
     }
 }
 
@@ -119,37 +114,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn event(n: u32, near: bool) -> Event {
-        match near {
-            true => Event::Arrival { channel: n },
-            false => Event::Flow { workload: n },
+    fn event(n: u32, kind: u8) -> Event {
+        match kind {
+            0 => Event::Free { channel: n },
+            1 => Event::Arrival { wire: n },
+            _ => Event::Timer(Timer {
+                host: n % 3,
+                connection: n,
+            }),
         }
     }
 
     proptest! {
         /// Compares the queue with a sorted list, for near and distant events that are scheduled between removals.
         #[test]
-        fn events_are_ordered_by_time_and_then_by_scheduling(
-            steps in prop::collection::vec((0u64..1 << 33, 0u32..34, any::<bool>(), any::<bool>()), 0..300),
+        fn events_are_ordered_by_time_and_then_by_themselves(
+            steps in prop::collection::vec((0u64..1 << 33, 0u32..34, 0u8..3, any::<bool>()), 0..300),
         ) {
             let mut queue = EventQueue::default();
-            let mut model: Vec<(Nanos, u32)> = Vec::new();
+            let mut model: Vec<(Nanos, Event)> = Vec::new();
             let mut now = 0;
-            for (n, &(ahead, shift, near, take)) in (0..).zip(&steps) {
-                let at = now + (ahead >> shift);
-                queue.schedule(at, event(n, near));
-                model.push((at, n));
+            for (n, &(ahead, shift, kind, take)) in (0..).zip(&steps) {
+                let scheduled = (now + (ahead >> shift), event(n, kind));
+                queue.schedule(scheduled.0, scheduled.1);
+                model.push(scheduled);
                 model.sort();
+                prop_assert_eq!(queue.next_time(), Some(model[0].0));
                 if take {
-                    let (at, n) = model.remove(0);
-                    now = at;
-                    prop_assert_eq!(queue.pop(), Some((at, event(n, steps[n as usize].2))));
+                    let next = model.remove(0);
+                    now = next.0;
+                    prop_assert_eq!(queue.pop_before(now), None);
+                    prop_assert_eq!(queue.pop_before(now + 1), Some(next));
                 }
             }
-            for (at, n) in model {
-                prop_assert_eq!(queue.pop(), Some((at, event(n, steps[n as usize].2))));
+            for next in model {
+                prop_assert_eq!(queue.pop_before(Nanos::MAX), Some(next));
             }
-            prop_assert_eq!(queue.pop(), None);
+            prop_assert_eq!(queue.next_time(), None);
         }
     }
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Active flows: requests and the progress of their responses.
+//!
+//! Payloads are zeros, so servers get the requests from a table with the current request of each client socket. Each shard has a copy of it.
+//! Changes are [`Update`]s, which all shards apply at the end of a window. A request takes at least a window to its server, so no server
+//! misses it.
 
 use std::net::SocketAddr;
 use std::ops::{AddAssign, Sub};
@@ -10,7 +14,7 @@ use softswitch_pipeline::Nanos;
 
 use crate::agent::RptSchedule;
 
-/// A request and its response.
+/// A flow, as its client knows it.
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// Number of the flow, in the order of their starts.
@@ -19,20 +23,60 @@ pub struct Flow {
     pub workload: u32,
     /// Start time: when the client sends the request, or the SYN of a new connection.
     pub start: Nanos,
+    /// Request and response.
+    pub request: Request,
+    /// Bytes of the response that the client has received.
+    pub received: u64,
+}
+
+/// A request, as servers know it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Number of the flow.
+    pub flow: u64,
     /// Size of the request in bytes.
-    pub request: u64,
+    pub bytes: u64,
     /// Size of the response in bytes.
-    pub size: u64,
+    pub response: u64,
     /// The connection ends with this flow.
     pub last: bool,
     /// RPT that the response signals instead of its remaining bytes.
     pub rpt: Option<RptSchedule>,
-    /// Bytes of the response that the client has received.
-    pub received: u64,
-    /// Host number and connection of the server, once it has received the request.
-    pub server: Option<(u32, u32)>,
-    /// Recovery counts of the server's connection before this flow.
+    /// A server answers the request.
+    pub is_answered: bool,
+}
+
+/// The server of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Number of the server's host.
+    pub host: u32,
+    /// Index of the connection at that host.
+    pub socket: u32,
+    /// Recovery counts of that connection before this flow.
     pub recovery: RecoveryCounts,
+}
+
+/// A flow that is complete or has failed.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// The flow.
+    pub flow: Flow,
+    /// Time of its end.
+    pub end: Nanos,
+    /// Recovery counts of the client's connection for this flow.
+    pub recovery: RecoveryCounts,
+}
+
+/// A change of the table of requests.
+#[derive(Debug, Clone)]
+pub enum Update {
+    /// A client has sent a request.
+    Sent(SocketAddr, Request),
+    /// A server has begun to answer the request of a client's socket and flow.
+    Answered(SocketAddr, u64, Answer),
+    /// The flow of a client's socket has ended.
+    Ended(SocketAddr, u64),
 }
 
 /// Counters of a connection's loss recovery.
@@ -62,79 +106,114 @@ impl Sub for RecoveryCounts {
     }
 }
 
-/// All active flows. A completed flow takes no memory.
+/// The active flows of a shard's clients, and the requests of all clients. A completed flow takes no memory.
 #[derive(Debug, Default)]
 pub struct Flows {
     active: Slab<Flow>,
-    /// Current flow of each client socket. Payloads are zeros, so servers get the requests from here.
-    requested: FxHashMap<SocketAddr, usize>,
-    /// Flows that have ended but were not taken yet.
-    ended: Vec<(usize, RecoveryCounts)>,
-    begun: u64,
+    /// Current request of each client socket.
+    requests: FxHashMap<SocketAddr, Request>,
+    updates: Vec<Update>,
+    ended: Vec<Ended>,
     failed: u64,
 }
 
 impl Flows {
     /// Starts a flow and returns its index.
-    pub fn begin(
-        &mut self,
-        workload: u32,
-        start: Nanos,
-        request: u64,
-        size: u64,
-        last: bool,
-        rpt: Option<RptSchedule>,
-    ) -> usize {
-        self.begun += 1;
+    pub fn begin(&mut self, workload: u32, start: Nanos, request: Request) -> usize {
+        let id = request.flow;
         self.active.insert(Flow {
-            id: self.begun,
+            id,
             workload,
             start,
             request,
-            size,
-            last,
-            rpt,
             received: 0,
-            server: None,
-            recovery: RecoveryCounts::default(),
         })
     }
 
     /// Makes this the current flow of a client's socket. Returns the size of the request in bytes.
     pub fn request(&mut self, socket: SocketAddr, flow: usize) -> u64 {
-        self.requested.insert(socket, flow);
-        self.active[flow].request
+        let request = &self.active[flow].request;
+        // Links without delay may bring the request to a server of this shard before the end of the window.
+        self.requests.insert(socket, request.clone());
+        self.updates.push(Update::Sent(socket, request.clone()));
+        request.bytes
     }
 
-    /// Ends a flow that the client cannot request.
-    pub fn fail(&mut self, flow: usize) {
-        self.ended.push((flow, RecoveryCounts::default()));
+    /// Returns the current request of a client's socket.
+    pub fn requested_by(&self, socket: &SocketAddr) -> Option<&Request> {
+        self.requests.get(socket)
     }
 
-    /// Returns the current flow of a client's socket.
-    pub fn requested_by(&mut self, socket: &SocketAddr) -> Option<&mut Flow> {
-        self.active.get_mut(*self.requested.get(socket)?)
+    /// Notes that a server has begun to answer a request.
+    pub fn answer(&mut self, socket: SocketAddr, flow: u64, answer: Answer) {
+        self.updates.push(Update::Answered(socket, flow, answer));
     }
 
     /// Sets the number of bytes that the client has received. Returns true if the response is complete.
     pub fn receive(&mut self, flow: usize, bytes: u64) -> bool {
         let flow = &mut self.active[flow];
         flow.received = bytes;
-        bytes >= flow.size
+        flow.is_complete()
+    }
+
+    /// Ends a flow that the client cannot request.
+    pub fn fail(&mut self, flow: usize, now: Nanos) {
+        self.remove(flow, now, RecoveryCounts::default());
     }
 
     /// Ends a flow that is complete or has failed. `recovery` has the counts of the client's connection for this flow.
-    pub fn end(&mut self, socket: &SocketAddr, flow: usize, recovery: RecoveryCounts) {
-        self.requested.remove(socket);
-        self.ended.push((flow, recovery));
+    pub fn end(&mut self, socket: SocketAddr, flow: usize, now: Nanos, recovery: RecoveryCounts) {
+        let id = self.active[flow].id;
+        self.updates.push(Update::Ended(socket, id));
+        self.remove(flow, now, recovery);
     }
 
-    /// Removes and returns a flow that has ended, with the client's recovery counts.
-    pub fn take_ended(&mut self) -> Option<(Flow, RecoveryCounts)> {
-        let (index, recovery) = self.ended.pop()?;
-        let flow = self.active.remove(index);
-        self.failed += u64::from(flow.received < flow.size);
-        Some((flow, recovery))
+    fn remove(&mut self, flow: usize, end: Nanos, recovery: RecoveryCounts) {
+        let flow = self.active.remove(flow);
+        self.failed += u64::from(!flow.is_complete());
+        self.ended.push(Ended {
+            flow,
+            end,
+            recovery,
+        });
+    }
+
+    /// Returns true if there are updates, or flows that have ended.
+    pub fn has_changes(&self) -> bool {
+        !self.updates.is_empty() || !self.ended.is_empty()
+    }
+
+    /// Removes and returns the updates of this shard.
+    pub fn take_updates(&mut self) -> Vec<Update> {
+        std::mem::take(&mut self.updates)
+    }
+
+    /// Applies the updates of any shard, in their order.
+    pub fn apply(&mut self, updates: &[Update]) {
+        for update in updates {
+            match update {
+                Update::Sent(socket, request) => {
+                    self.requests.insert(*socket, request.clone());
+                }
+                Update::Answered(socket, flow, _) => {
+                    if let Some(request) = self.requests.get_mut(socket)
+                        && request.flow == *flow
+                    {
+                        request.is_answered = true;
+                    }
+                }
+                Update::Ended(socket, flow) => {
+                    if self.requests.get(socket).is_some_and(|it| it.flow == *flow) {
+                        self.requests.remove(socket);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes and returns the flows that have ended.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Iterates over the active flows.
@@ -147,13 +226,15 @@ impl Flows {
         self.active.len() as u64
     }
 
-    /// Returns the number of flows that have started.
-    pub fn begun(&self) -> u64 {
-        self.begun
-    }
-
     /// Returns the number of flows that ended without the complete response.
     pub fn failed(&self) -> u64 {
         self.failed
+    }
+}
+
+impl Flow {
+    /// Returns true if the client has received the complete response.
+    pub fn is_complete(&self) -> bool {
+        self.received >= self.request.response
     }
 }

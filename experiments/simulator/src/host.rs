@@ -19,7 +19,7 @@ use softswitch_pipeline::Nanos;
 use softswitch_random::Rng;
 
 use crate::agent::mask;
-use crate::events::Event;
+use crate::events::{Event, Timer};
 use crate::flows::RecoveryCounts;
 use crate::frame::{self, Body, Contents, Endpoints, Fault};
 use crate::network::{Frame, Network, Outgoing};
@@ -58,6 +58,7 @@ pub struct Host {
     /// Counters of dropped packets.
     pub dropped: HostDrops,
     number: u32,
+    node: u32,
     mac: [u8; 6],
     gateway_mac: [u8; 6],
     addresses: Vec<IpAddr>,
@@ -111,15 +112,17 @@ enum Role {
 pub struct Identity {
     /// Name of the host.
     pub name: String,
-    /// Number of the host.
+    /// Number of the host in the simulation.
     pub number: u32,
+    /// Index of the host in its shard.
+    pub node: u32,
     /// MAC address of the interface.
     pub mac: [u8; 6],
     /// MAC address of the default gateway.
     pub gateway_mac: [u8; 6],
     /// IP addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// Number of its sending channel.
+    /// Index of its sending channel.
     pub channel: u32,
     /// True if the host removes cookies from received packets.
     pub masks: bool,
@@ -137,6 +140,7 @@ impl Host {
             name: identity.name,
             dropped: HostDrops::default(),
             number: identity.number,
+            node: identity.node,
             mac: identity.mac,
             gateway_mac: identity.gateway_mac,
             addresses: identity.addresses,
@@ -314,7 +318,7 @@ impl Host {
             }
             (Role::Server(_), None) => unreachable!("only hosts with a server accept connections"),
         }
-        entry.schedule_timer(self.number, socket, network);
+        entry.schedule_timer(self.node, socket, network);
         if !entry.ready {
             entry.ready = true;
             self.ready.push_back(socket);
@@ -354,7 +358,7 @@ impl Host {
             }
             _ => 0,
         };
-        entry.schedule_timer(self.number, socket, network);
+        entry.schedule_timer(self.node, socket, network);
         self.ready.push_back(socket);
         self.send(&endpoints, &body, rank, network);
     }
@@ -423,7 +427,7 @@ impl Socket {
             self.timer = Some(at);
             network
                 .events
-                .schedule(at, Event::Timer { host, connection });
+                .schedule(at, Event::Timer(Timer { host, connection }));
         }
     }
 }

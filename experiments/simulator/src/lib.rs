@@ -11,8 +11,9 @@
 //!                        rate, delay, loss
 //! ```
 //!
-//! The same scenario gives the same bytes: the simulator has one thread, processes events in exact order ([`events`]), counts time in
-//! integers, and gives each user of random numbers its own generator ([`seed`]).
+//! The same scenario gives the same bytes, whatever the number of threads: the simulator processes the events of a node in exact order
+//! ([`events`]), counts time in integers, and gives each user of random numbers its own generator ([`seed`]). Threads simulate parts of the
+//! network ([`shard`]) for as long as no frame from another part can arrive ([`simulation`]).
 
 #![warn(missing_docs)]
 
@@ -26,6 +27,7 @@ pub mod program;
 pub mod record;
 pub mod scenario;
 pub mod seed;
+pub mod shard;
 pub mod simulation;
 pub mod switch;
 pub mod workload;

@@ -29,6 +29,9 @@ enum Command {
         /// The folder for the results; created if it does not exist.
         #[arg(long)]
         out: PathBuf,
+        /// Number of threads. It changes timing.json only.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+        threads: u16,
         /// Regularly print the simulated time in seconds, one number per line.
         #[arg(long)]
         progress: bool,
@@ -39,9 +42,10 @@ fn main() -> Result<()> {
     let Command::Run {
         scenario,
         out,
+        threads,
         progress,
     } = Cli::parse().command;
-    let simulation = Simulation::new(&Scenario::read(&scenario)?, &out)?;
+    let simulation = Simulation::new(&Scenario::read(&scenario)?, &out, threads.into())?;
     let started = Instant::now();
     let started_cpu = cpu_time()?;
     let summary = simulation.run(|p| {

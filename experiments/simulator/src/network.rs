@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! State that all nodes share: frames, channels, scheduled events and flows.
+//! State that the nodes of a shard share: channels, frames on their way, scheduled events and flows.
+
+use std::collections::VecDeque;
 
 use softswitch_pipeline::{Descriptor, Nanos};
 use softswitch_queue::{EgressQueue, Slot};
 
 use crate::events::{Event, EventQueue};
 use crate::flows::Flows;
+
+/// Maximum number of buffers that are kept for reuse. A shard may receive more frames than it sends.
+const MAX_BUFFERS: usize = 4096;
+
+/// Minimum length of a frame on a link in bytes: an Ethernet header. A shorter frame takes as long.
+pub const MIN_FRAME: u32 = 14;
 
 /// A frame between two nodes.
 #[derive(Debug, Default)]
@@ -34,42 +42,46 @@ pub enum Outgoing {
     Frame(Frame),
 }
 
-/// One direction of a link.
+/// The sending end of one direction of a link.
 #[derive(Debug)]
 pub struct Channel {
     /// `node:port` of the sending end.
     pub name: String,
-    /// Queued frames and frames in flight.
+    /// Queued frames. Frames that have left the queue are on the wire.
     pub queue: EgressQueue<Outgoing, Frame>,
-    /// Number of the sending node.
+    /// Index of the sending node.
     pub from: u32,
-    /// Number of the receiving node.
-    pub to: u32,
-    /// Receiving port.
-    pub to_port: u32,
+    /// The receiving end.
+    pub to: WireEnd,
     /// True if the queue serves packets by rank instead of by the program's priorities.
     pub by_rank: bool,
-    arrival_scheduled: bool,
     free_scheduled: bool,
 }
 
+/// A wire and its shard.
+#[derive(Debug, Clone, Copy)]
+pub struct WireEnd {
+    /// Number of the shard.
+    pub shard: u32,
+    /// Index of the wire in that shard.
+    pub wire: u32,
+}
+
 impl Channel {
-    /// Creates an idle channel. `ends` has the sending node, the receiving node and the receiving port.
+    /// Creates an idle channel.
     pub fn new(
         name: String,
         queue: EgressQueue<Outgoing, Frame>,
-        ends: (u32, u32, u32),
+        from: u32,
+        to: WireEnd,
         by_rank: bool,
     ) -> Self {
-        let (from, to, to_port) = ends;
         Self {
             name,
             queue,
             from,
             to,
-            to_port,
             by_rank,
-            arrival_scheduled: false,
             free_scheduled: false,
         }
     }
@@ -78,6 +90,35 @@ impl Channel {
     pub fn is_free(&self, now: Nanos) -> bool {
         self.queue.free_at() <= now
     }
+}
+
+/// The receiving end of one direction of a link: frames on their way, in the order of their arrival.
+#[derive(Debug)]
+pub struct Wire {
+    /// Index of the receiving node.
+    pub to: u32,
+    /// Receiving port.
+    pub port: u32,
+    in_flight: VecDeque<(Nanos, Frame)>,
+}
+
+impl Wire {
+    /// Creates an empty wire.
+    pub fn new(to: u32, port: u32) -> Self {
+        Self {
+            to,
+            port,
+            in_flight: VecDeque::new(),
+        }
+    }
+}
+
+/// A frame on its way to another shard.
+#[derive(Debug)]
+pub struct Crossing {
+    wire: u32,
+    at: Nanos,
+    frame: Frame,
 }
 
 /// Frame counters of all nodes. Every lost frame is counted.
@@ -91,31 +132,43 @@ pub struct FrameCounts {
     pub hops: u64,
 }
 
-/// State that all nodes share.
+/// State that the nodes of a shard share.
 #[derive(Debug)]
 pub struct Network {
     /// Simulated time.
     pub now: Nanos,
     /// Scheduled events.
     pub events: EventQueue,
-    /// Channels: one per direction of each link.
+    /// Channels of the shard's nodes.
     pub channels: Vec<Channel>,
+    /// Wires to the shard's nodes.
+    pub wires: Vec<Wire>,
     /// Active flows.
     pub flows: Flows,
     /// Frame counters.
     pub frame_counts: FrameCounts,
+    /// Frames for each shard; none for this one.
+    pub outboxes: Vec<Vec<Crossing>>,
+    /// Number of this shard.
+    shard: u32,
+    /// The earliest arrival of the frames in outboxes.
+    earliest_crossing: Option<Nanos>,
     buffers: Vec<Vec<u8>>,
 }
 
 impl Network {
-    /// Creates a network at time 0.
-    pub fn new(channels: Vec<Channel>, flows: Flows) -> Self {
+    /// Creates the network of a shard at time 0. `shards` is the number of shards.
+    pub fn new(shard: u32, shards: usize, channels: Vec<Channel>, wires: Vec<Wire>) -> Self {
         Self {
             now: 0,
             events: EventQueue::default(),
             channels,
-            flows,
+            wires,
+            flows: Flows::default(),
             frame_counts: FrameCounts::default(),
+            outboxes: (0..shards).map(|_| Vec::new()).collect(),
+            shard,
+            earliest_crossing: None,
             buffers: Vec::new(),
         }
     }
@@ -127,26 +180,58 @@ impl Network {
 
     /// Keeps a buffer for reuse.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        self.buffers.push(buffer);
+        if self.buffers.len() < MAX_BUFFERS {
+            self.buffers.push(buffer);
+        }
     }
 
     /// Transmits a frame in a slot that the queue of the channel has assigned.
     pub fn transmit(&mut self, channel: u32, slot: Slot, frame: Frame) {
-        let bytes = frame.bytes.len() as u32;
-        let queue = &mut self.channels[channel as usize].queue;
+        let bytes = MIN_FRAME.max(frame.bytes.len() as u32);
+        let Channel { queue, to, .. } = &mut self.channels[channel as usize];
+        let WireEnd { shard, wire } = *to;
         queue.transmit(slot, bytes, frame);
-        self.schedule_arrival(channel);
+        let Some((at, frame)) = queue.arrive(Nanos::MAX) else {
+            return; // lost
+        };
+        if shard == self.shard {
+            self.carry(wire, at, frame);
+        } else {
+            let earliest = self.earliest_crossing.unwrap_or(at).min(at);
+            self.earliest_crossing = Some(earliest);
+            self.outboxes[shard as usize].push(Crossing { wire, at, frame });
+        }
     }
 
-    /// Returns the frame that has crossed a channel, if it was not lost.
-    pub fn arrive(&mut self, channel: u32) -> Option<Frame> {
-        let now = self.now;
-        let entry = &mut self.channels[channel as usize];
-        entry.arrival_scheduled = false;
-        let (_, frame) = entry.queue.arrive(now)?;
+    /// Takes the frames that another shard has sent.
+    pub fn receive(&mut self, crossings: &mut Vec<Crossing>) {
+        for Crossing { wire, at, frame } in crossings.drain(..) {
+            self.carry(wire, at, frame);
+        }
+    }
+
+    /// Returns the earliest arrival of the frames for other shards since the last call.
+    pub fn take_earliest_crossing(&mut self) -> Option<Nanos> {
+        self.earliest_crossing.take()
+    }
+
+    /// Returns the frame that arrives on a wire.
+    pub fn arrive(&mut self, wire: u32) -> Option<Frame> {
+        let in_flight = &mut self.wires[wire as usize].in_flight;
+        let (_, frame) = in_flight.pop_front()?;
+        if let Some(&(at, _)) = in_flight.front() {
+            self.events.schedule(at, Event::Arrival { wire });
+        }
         self.frame_counts.hops += 1;
-        self.schedule_arrival(channel);
         Some(frame)
+    }
+
+    /// Returns the number of frames on wires, and of those for other shards.
+    pub fn in_flight(&self) -> u64 {
+        let wires = self.wires.iter().map(|wire| wire.in_flight.len());
+        wires
+            .chain(self.outboxes.iter().map(Vec::len))
+            .sum::<usize>() as u64
     }
 
     /// Schedules an event for the time when the channel is free.
@@ -164,13 +249,12 @@ impl Network {
         self.channels[channel as usize].free_scheduled = false;
     }
 
-    fn schedule_arrival(&mut self, channel: u32) {
-        let entry = &mut self.channels[channel as usize];
-        if !entry.arrival_scheduled
-            && let Some(at) = entry.queue.next_arrival()
-        {
-            entry.arrival_scheduled = true;
-            self.events.schedule(at, Event::Arrival { channel });
+    /// Puts a frame on a wire, which keeps the order of its frames.
+    fn carry(&mut self, wire: u32, at: Nanos, frame: Frame) {
+        let in_flight = &mut self.wires[wire as usize].in_flight;
+        if in_flight.is_empty() {
+            self.events.schedule(at, Event::Arrival { wire });
         }
+        in_flight.push_back((at, frame));
     }
 }

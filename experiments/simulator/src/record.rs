@@ -105,13 +105,14 @@ impl Record {
             let (label, client) = (&workload.label, &workload.client);
             let (
                 Flow {
-                    id, size, start, ..
+                    id, start, request, ..
                 },
                 RecoveryCounts {
                     retransmitted,
                     timeouts,
                 },
             ) = (flow, recovery);
+            let size = request.response;
             writeln!(
                 csv,
                 "{id},{label},{client},{server},{size},{start},{end},{retransmitted},{timeouts}"
@@ -152,12 +153,16 @@ impl Record {
     }
 
     /// Flushes all files to disk.
-    pub fn close(self) -> Result<()> {
-        for csv in [self.flows, self.queues, self.loads, self.throughput]
-            .into_iter()
-            .flatten()
-        {
-            csv.into_inner()?.sync_data()?;
+    pub fn close(&mut self) -> Result<()> {
+        let files = [
+            &mut self.flows,
+            &mut self.queues,
+            &mut self.loads,
+            &mut self.throughput,
+        ];
+        for csv in files.into_iter().flatten() {
+            csv.flush()?;
+            csv.get_ref().sync_data()?;
         }
         Ok(())
     }

@@ -1,42 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run: nodes, the network between them, and the event loop.
+//! A run: windows of simulated time, in which shards of the network are simulated independently.
+//!
+//! Frames need at least a window between two shards (conservative synchronization). Between two windows, shards exchange frames, and this
+//! module starts flows and records results. The windows depend on the scenario only, so the results do not depend on the shards.
 
 mod build;
+mod sharding;
+mod threads;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
+use rustc_hash::FxHashMap;
 use softswitch_pipeline::Nanos;
 
 use crate::agent::RptSchedule;
-use crate::events::Event;
-use crate::flows::{Flow, RecoveryCounts};
+use crate::flows::{Answer, Ended, Update};
 use crate::host::Host;
-use crate::network::Network;
+use crate::network::Channel;
 use crate::record::{FlowCounts, Packets, Record, Series, Summary, counters};
-use crate::scenario::{self, ConnectionUse, Scenario};
+use crate::scenario::{self, Scenario};
+use crate::shard::{Node, Shard, Start, Windows};
 use crate::switch::Switch;
 use crate::workload::{ArrivalTimes, ResponseSizes, ServerChoice};
 
 /// A scenario in execution.
 #[derive(Debug)]
 pub struct Simulation {
-    end: Option<Nanos>,
-    nodes: Vec<Node>,
-    network: Network,
-    workloads: Vec<Workload>,
-    samples: Vec<Sample>,
-    record: Record,
-    events: u64,
-    /// Number of workloads with flows that have not started yet.
-    open_workloads: usize,
+    shards: Vec<Mutex<Shard>>,
+    threads: usize,
+    coordinator: Coordinator,
 }
 
+/// The part of a run that happens between windows.
 #[derive(Debug)]
-enum Node {
-    Switch(Box<Switch>),
-    Host(Box<Host>),
+struct Coordinator {
+    end: Option<Nanos>,
+    /// Length of a window.
+    window: Nanos,
+    /// Shard and index of each node, by its number.
+    nodes: Vec<Place>,
+    /// Shard and index of each channel, by its number.
+    channels: Vec<Place>,
+    workloads: Vec<Workload>,
+    /// Time and workload of the next flow of each workload that has one.
+    upcoming: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Number of flows that have started.
+    begun: u64,
+    /// Servers of active flows, by the flow's number.
+    answers: FxHashMap<u64, Answer>,
+    samples: Vec<Sample>,
+    record: Record,
+}
+
+/// A shard, and an index of its nodes or channels.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    shard: u32,
+    index: u32,
 }
 
 /// A sampled series with its interval and its next sampling time.
@@ -47,11 +72,12 @@ struct Sample {
     at: Nanos,
 }
 
+/// The source of a workload's flows.
 #[derive(Debug)]
 struct Workload {
     scenario: scenario::Workload,
-    /// Node number of the client.
-    client: u32,
+    /// The client.
+    client: Place,
     arrivals: ArrivalTimes,
     servers: ServerChoice,
     sizes: ResponseSizes,
@@ -72,124 +98,188 @@ pub struct Progress {
 }
 
 impl Simulation {
-    /// Builds the simulation of a scenario, which writes its results to `folder`.
+    /// Builds the simulation of a scenario, which writes its results to `folder`. At most `threads` threads will run it.
     ///
     /// # Errors
     /// Returns an error if a program or an entry is invalid, or a file cannot be written.
-    pub fn new(scenario: &Scenario, folder: &Path) -> Result<Self> {
-        build::build(scenario, folder)
+    pub fn new(scenario: &Scenario, folder: &Path, threads: usize) -> Result<Self> {
+        build::build(scenario, folder, threads)
     }
 
     /// Runs to the end, and calls `progress` regularly.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.
-    pub fn run(mut self, progress: impl Fn(Progress)) -> Result<Summary> {
+    pub fn run(self, progress: impl Fn(Progress)) -> Result<Summary> {
+        let Self {
+            shards,
+            threads,
+            mut coordinator,
+        } = self;
+        threads::with_threads(&shards, threads, |simulate| {
+            coordinator.run(&shards, simulate, progress)
+        })
+    }
+}
+
+impl Coordinator {
+    fn run(
+        &mut self,
+        shards: &[Mutex<Shard>],
+        simulate: &dyn Fn(Windows),
+        progress: impl Fn(Progress),
+    ) -> Result<Summary> {
         /// Number of events between two calls of `progress`.
         const EVENTS: u64 = 1 << 20;
-        for workload in 0..self.workloads.len() {
-            self.schedule_flow(workload as u32);
-        }
-        while self.has_work()
-            && let Some((at, event)) = self.network.events.pop()
-            && self.end.is_none_or(|end| at < end)
-        {
-            self.sample_until(at)?;
-            self.network.now = at;
-            self.handle(event)?;
-            while let Some((flow, recovery)) = self.network.flows.take_ended() {
-                self.record_flow(&flow, recovery)?;
+        let mut reported = 0;
+        loop {
+            let mut net = Net::lock(shards);
+            self.exchange(&mut net)?;
+            let events = net.events();
+            if events / EVENTS > reported {
+                reported = events / EVENTS;
+                progress(self.progress(&net));
             }
-            self.events += 1;
-            if self.events.is_multiple_of(EVENTS) {
-                progress(self.progress());
-            }
+            let Some(next) = self.next_time(&net) else {
+                return self.finish(&net);
+            };
+            self.sample_until(next, &net)?;
+            let limit = self.limit();
+            let end = limit.min(next.saturating_add(self.window));
+            self.start_flows(end, &mut net);
+            let is_alone = shards.len() == 1;
+            let windows = Windows {
+                end,
+                until: if is_alone {
+                    self.next_flow().map_or(limit, |at| limit.min(at))
+                } else {
+                    0
+                },
+                length: self.window,
+            };
+            drop(net);
+            simulate(windows);
         }
-        if let Some(end) = self.end {
-            self.sample_until(end)?;
-            self.network.now = end;
-        }
-        let summary = self.summary();
-        self.record.close()?;
-        Ok(summary)
     }
 
-    /// Returns true if the run continues. Without a configured end, it ends when all flows have started and ended.
-    fn has_work(&self) -> bool {
-        self.end.is_some() || self.open_workloads > 0 || self.network.flows.active_count() > 0
-    }
-
-    fn handle(&mut self, event: Event) -> Result<()> {
-        let network = &mut self.network;
-        match event {
-            Event::Arrival { channel } => {
-                let entry = &network.channels[channel as usize];
-                let (to, port) = (entry.to, entry.to_port);
-                if let Some(frame) = network.arrive(channel) {
-                    match &mut self.nodes[to as usize] {
-                        Node::Switch(switch) => switch.receive(port, frame, network),
-                        Node::Host(host) => host.receive(frame, network),
-                    }
-                }
+    /// Gives frames and changes of requests to all shards, and records the flows that have ended.
+    fn exchange(&mut self, net: &mut Net<'_>) -> Result<()> {
+        for from in 0..net.0.len() {
+            for to in 0..net.0.len() {
+                let crossings = std::mem::take(&mut net.0[from].network.outboxes[to]);
+                let emptied = std::mem::replace(&mut net.0[to].inboxes[from], crossings);
+                net.0[from].network.outboxes[to] = emptied;
             }
-            Event::Free { channel } => {
-                network.on_free(channel);
-                match &mut self.nodes[network.channels[channel as usize].from as usize] {
-                    Node::Switch(switch) => switch.on_channel_free(channel, network),
-                    Node::Host(host) => host.on_channel_free(network),
-                }
+        }
+        let (mut updates, mut ended) = (Vec::new(), Vec::new());
+        for shard in &mut net.0 {
+            updates.append(&mut shard.network.flows.take_updates());
+            ended.append(&mut shard.network.flows.take_ended());
+        }
+        self.note_answers(&updates);
+        ended.sort_unstable_by_key(|ended| (ended.end, ended.flow.id));
+        for ended in ended {
+            self.record_flow(&ended, net)?;
+        }
+        if !updates.is_empty() {
+            let updates: Arc<[Update]> = updates.into();
+            for shard in &mut net.0 {
+                shard.updates.push(updates.clone());
             }
-            Event::Timer { host, connection } => {
-                if let Node::Host(host) = &mut self.nodes[host as usize] {
-                    host.timer(connection, network);
-                }
-            }
-            Event::Flow { workload } => self.start_flow(workload),
         }
         Ok(())
     }
 
-    fn schedule_flow(&mut self, workload: u32) {
-        match self.workloads[workload as usize].arrivals.next() {
-            Some(at) => self.network.events.schedule(at, Event::Flow { workload }),
-            None => self.open_workloads -= 1,
+    /// Notes which servers answer. A flow has one server: the first one, or the one of the first host in the same window.
+    fn note_answers(&mut self, updates: &[Update]) {
+        let mut answers: Vec<_> = updates
+            .iter()
+            .filter_map(|update| match update {
+                Update::Answered(_, flow, answer) => Some((*flow, *answer)),
+                Update::Sent(..) | Update::Ended(..) => None,
+            })
+            .collect();
+        answers.sort_unstable_by_key(|(flow, answer)| (*flow, answer.host, answer.socket));
+        for (flow, answer) in answers {
+            self.answers.entry(flow).or_insert(answer);
         }
     }
 
-    fn start_flow(&mut self, number: u32) {
-        let workload = &mut self.workloads[number as usize];
-        let (server, size) = (workload.servers.draw(), workload.sizes.draw());
-        let scenario = &workload.scenario;
-        let last = scenario.connection == ConnectionUse::OnePerFlow;
-        let network = &mut self.network;
-        let (request, rpt) = (scenario.request_bytes, workload.rpt.clone());
-        let flow = network
-            .flows
-            .begin(number, network.now, request, size, last, rpt);
-        if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
-            host.start_flow(flow, number, scenario, server, network);
+    /// Returns the time of the next event or flow, if the run continues. Without a configured end, it ends when all flows have started and
+    /// ended.
+    fn next_time(&self, net: &Net<'_>) -> Option<Nanos> {
+        let flow = self.next_flow();
+        if self.end.is_none() && flow.is_none() && net.active_flows() == 0 {
+            return None;
         }
-        self.schedule_flow(number);
+        let events = net.0.iter().filter_map(|shard| shard.next);
+        let next = events.chain(flow).min()?;
+        Some(next).filter(|&next| self.end.is_none_or(|end| next < end))
     }
 
-    /// Records a completed flow, with the recovery counts of both ends. `recovery` has those of the client.
-    fn record_flow(&mut self, flow: &Flow, mut recovery: RecoveryCounts) -> Result<()> {
-        let Some((host, socket)) = flow.server.filter(|_| flow.received >= flow.size) else {
+    /// Returns the time at which a window ends in any case: that of the next sample, or the end of the run.
+    fn limit(&self) -> Nanos {
+        let samples = self.samples.iter().map(|sample| sample.at);
+        samples.chain(self.end).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// Returns the start of the next flow.
+    fn next_flow(&self) -> Option<Nanos> {
+        self.upcoming.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Starts the flows before `end`.
+    fn start_flows(&mut self, end: Nanos, net: &mut Net<'_>) {
+        while let Some(mut upcoming) = self.upcoming.peek_mut()
+            && upcoming.0.0 < end
+        {
+            let (at, number) = upcoming.0;
+            let workload = &mut self.workloads[number as usize];
+            match workload.arrivals.next() {
+                Some(next) => upcoming.0.0 = next,
+                None => drop(PeekMut::pop(upcoming)),
+            }
+            self.begun += 1;
+            let start = Start {
+                at,
+                flow: self.begun,
+                workload: number,
+                client: workload.client.index,
+                server: workload.servers.draw(),
+                size: workload.sizes.draw(),
+                rpt: workload.rpt.clone(),
+            };
+            net.0[workload.client.shard as usize]
+                .starts
+                .push_back(start);
+        }
+    }
+
+    /// Records a completed flow, with the recovery counts of both ends.
+    fn record_flow(&mut self, ended: &Ended, net: &Net<'_>) -> Result<()> {
+        let Ended {
+            flow,
+            end,
+            recovery,
+        } = ended;
+        let answer = self.answers.remove(&flow.id);
+        let Some(answer) = answer.filter(|_| flow.is_complete()) else {
             return Ok(());
         };
-        let Node::Host(server) = &self.nodes[host as usize] else {
+        let Node::Host(server) = net.node(self.nodes[answer.host as usize]) else {
             return Ok(());
         };
-        if let Some(total) = server.recovery_counts(socket) {
-            recovery += total - flow.recovery;
+        let mut recovery = *recovery;
+        if let Some(total) = server.recovery_counts(answer.socket) {
+            recovery += total - answer.recovery;
         }
         let workload = &self.workloads[flow.workload as usize].scenario;
         self.record
-            .flow(flow, workload, &server.name, self.network.now, recovery)
+            .flow(flow, workload, &server.name, *end, recovery)
     }
 
-    /// Takes the samples that are due until `until`. The caller processes events at that time afterwards.
-    fn sample_until(&mut self, until: Nanos) -> Result<()> {
+    /// Takes the samples that are due until `until`. Events at that time follow.
+    fn sample_until(&mut self, until: Nanos, net: &Net<'_>) -> Result<()> {
         for i in 0..self.samples.len() {
             while self.samples[i].at <= until {
                 let Sample {
@@ -197,24 +287,24 @@ impl Simulation {
                     interval,
                     at,
                 } = self.samples[i];
-                self.sample(series, at)?;
+                self.sample(series, at, net)?;
                 self.samples[i].at = at + interval;
             }
         }
         Ok(())
     }
 
-    fn sample(&mut self, series: Series, now: Nanos) -> Result<()> {
+    fn sample(&mut self, series: Series, now: Nanos, net: &Net<'_>) -> Result<()> {
         let record = &mut self.record;
         match series {
             Series::Queues => {
-                for channel in &self.network.channels {
-                    record.queue(now, channel)?;
+                for &place in &self.channels {
+                    record.queue(now, net.channel(place))?;
                 }
             }
             Series::Loads => {
-                for node in &self.nodes {
-                    if let Node::Host(host) = node
+                for &place in &self.nodes {
+                    if let Node::Host(host) = net.node(place)
                         && let Some(loads) = host.loads()
                     {
                         record.loads(now, &host.name, loads)?;
@@ -222,7 +312,10 @@ impl Simulation {
                 }
             }
             Series::Throughput => {
-                for flow in self.network.flows.active() {
+                let shards = net.0.iter();
+                let mut flows: Vec<_> = shards.flat_map(|it| it.network.flows.active()).collect();
+                flows.sort_unstable_by_key(|flow| flow.id);
+                for flow in flows {
                     record.received(now, flow)?;
                 }
             }
@@ -230,79 +323,126 @@ impl Simulation {
         Ok(())
     }
 
-    fn switches(&self) -> impl Iterator<Item = &Switch> {
-        self.nodes.iter().filter_map(|node| match node {
-            Node::Switch(switch) => Some(&**switch),
-            Node::Host(_) => None,
-        })
+    fn finish(&mut self, net: &Net<'_>) -> Result<Summary> {
+        if let Some(end) = self.end {
+            self.sample_until(end, net)?;
+        }
+        self.record.close()?;
+        Ok(self.summary(net))
     }
 
-    fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.nodes.iter().filter_map(|node| match node {
-            Node::Switch(_) => None,
-            Node::Host(host) => Some(&**host),
-        })
+    fn switches<'a>(&'a self, net: &'a Net<'_>) -> impl Iterator<Item = &'a Switch> {
+        self.nodes
+            .iter()
+            .filter_map(|&place| match net.node(place) {
+                Node::Switch(switch) => Some(&**switch),
+                Node::Host(_) => None,
+            })
     }
 
-    fn progress(&self) -> Progress {
+    fn hosts<'a>(&'a self, net: &'a Net<'_>) -> impl Iterator<Item = &'a Host> {
+        self.nodes
+            .iter()
+            .filter_map(|&place| match net.node(place) {
+                Node::Switch(_) => None,
+                Node::Host(host) => Some(&**host),
+            })
+    }
+
+    fn progress(&self, net: &Net<'_>) -> Progress {
         Progress {
-            now: self.network.now,
-            p4: self.switches().map(|switch| switch.counts.passes()).sum(),
-            flows: self.network.flows.begun(),
-            active: self.network.flows.active_count(),
+            now: net.now(),
+            p4: self.switches(net).map(|it| it.counts.passes()).sum(),
+            flows: self.begun,
+            active: net.active_flows(),
         }
     }
 
-    fn summary(&self) -> Summary {
-        let (frame_counts, flows) = (self.network.frame_counts, &self.network.flows);
-        let mut packets = Packets {
-            sent: frame_counts.sent,
-            delivered: frame_counts.delivered,
-            hops: frame_counts.hops,
-            ..Packets::default()
-        };
-        let mut lost = BTreeMap::new();
-        for channel in &self.network.channels {
+    fn summary(&self, net: &Net<'_>) -> Summary {
+        let mut packets = Packets::default();
+        let (mut lost, mut failed) = (BTreeMap::new(), 0);
+        for shard in &net.0 {
+            let counts = shard.network.frame_counts;
+            packets.sent += counts.sent;
+            packets.delivered += counts.delivered;
+            packets.hops += counts.hops;
+            packets.in_flight += shard.in_flight();
+            failed += shard.network.flows.failed();
+        }
+        for channel in self.channels.iter().map(|&place| net.channel(place)) {
             let counts = channel.queue.counts();
             packets.dropped += counts.lost;
             packets.in_flight += channel.queue.depth_packets();
-            packets.in_flight += counts.transmitted - counts.lost - counts.arrived;
             if counts.lost > 0 {
                 lost.insert(channel.name.clone(), counts.lost);
             }
         }
-        for counts in self.switches().map(|switch| switch.counts) {
+        for counts in self.switches(net).map(|switch| switch.counts) {
             packets.copied += counts.copied;
             packets.dropped += counts.dropped.total();
             packets.to_controller += counts.to_controller;
             packets.p4 += counts.passes();
         }
-        packets.dropped += self.hosts().map(|host| host.dropped.total()).sum::<u64>();
-        let (begun, failed, active) = (flows.begun(), flows.failed(), flows.active_count());
+        let hosts_dropped = self.hosts(net).map(|host| host.dropped.total());
+        packets.dropped += hosts_dropped.sum::<u64>();
+        let active = net.active_flows();
         Summary {
-            end: self.network.now,
-            events: self.events,
+            end: self.end.unwrap_or_else(|| net.now()),
+            events: net.events(),
             flows: FlowCounts {
-                begun,
-                ended: begun - failed - active,
+                begun: self.begun,
+                ended: self.begun - failed - active,
                 failed,
                 active,
             },
             packets,
             switches: self
-                .switches()
+                .switches(net)
                 .map(|s| (s.name.clone(), s.counts))
                 .collect(),
             hosts_dropped: self
-                .hosts()
+                .hosts(net)
                 .filter(|host| host.dropped.total() > 0)
                 .map(|host| (host.name.clone(), host.dropped))
                 .collect(),
             lost,
             counters: self
-                .switches()
+                .switches(net)
                 .map(|s| (s.name.clone(), counters(&s.pipeline)))
                 .collect(),
         }
+    }
+}
+
+/// All shards between two windows.
+struct Net<'a>(Vec<MutexGuard<'a, Shard>>);
+
+impl<'a> Net<'a> {
+    fn lock(shards: &'a [Mutex<Shard>]) -> Self {
+        let lock = |shard: &'a Mutex<Shard>| shard.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(shards.iter().map(lock).collect())
+    }
+
+    fn node(&self, place: Place) -> &Node {
+        &self.0[place.shard as usize].nodes[place.index as usize]
+    }
+
+    fn channel(&self, place: Place) -> &Channel {
+        &self.0[place.shard as usize].network.channels[place.index as usize]
+    }
+
+    /// Returns the time of the last event.
+    fn now(&self) -> Nanos {
+        let times = self.0.iter().map(|shard| shard.network.now);
+        times.max().unwrap_or_default()
+    }
+
+    fn events(&self) -> u64 {
+        self.0.iter().map(|shard| shard.events).sum()
+    }
+
+    fn active_flows(&self) -> u64 {
+        let counts = self.0.iter().map(|it| it.network.flows.active_count());
+        counts.sum()
     }
 }

@@ -245,7 +245,7 @@ fn invalid_program_or_entry_is_rejected_with_its_position() {
         let folder = tempfile::tempdir().unwrap();
         let error = format!(
             "{:#}",
-            Simulation::new(&scenario, folder.path()).unwrap_err()
+            Simulation::new(&scenario, folder.path(), 1).unwrap_err()
         );
         assert!(error.contains(expected), "{pointer} = {value}: {error}");
     }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{MILLISECOND, Results, dumbbell, run, trunk};
+use common::{MILLISECOND, Results, dumbbell, run, run_with, trunk};
 use serde_json::{Value, json};
 
 /// Returns a dumbbell with losses and queue overflows.
@@ -53,6 +53,33 @@ fn same_scenario_gives_identical_output() {
     let mut other = lossy_dumbbell();
     other["seed"] = json!(2);
     assert_ne!(run(&other).files["flows.csv"], first.files["flows.csv"]);
+}
+
+#[test]
+fn output_does_not_depend_on_the_number_of_threads() {
+    let mut persistent = lossy_dumbbell();
+    for workload in persistent["workload"].as_array_mut().unwrap() {
+        workload["connection"] = json!("persistent");
+    }
+    let mut without_delay = lossy_dumbbell();
+    for link in &mut without_delay["links"].as_array_mut().unwrap()[..3] {
+        link["delay"] = json!(0);
+    }
+    for mut scenario in [
+        lossy_dumbbell(),
+        lossy_quic_dumbbell(),
+        persistent,
+        without_delay,
+    ] {
+        scenario["workload"][0]["stop"] = json!(10 * MILLISECOND);
+        scenario["end"] = json!(20 * MILLISECOND);
+        let alone = run(&scenario);
+        check_conservation(&alone);
+        assert!(alone.summary.flows.ended > 20, "{:?}", alone.summary.flows);
+        for threads in [2, 100] {
+            assert_eq!(run_with(&scenario, threads).files, alone.files);
+        }
+    }
 }
 
 #[test]

@@ -67,8 +67,9 @@ impl Client {
         }
         connection.flow = None;
         network.flows.end(
-            &endpoints.from,
+            endpoints.from,
             flow,
+            network.now,
             transport.recovery_counts() - connection.recovery_before,
         );
         if !connection.persistent {
@@ -95,7 +96,7 @@ impl Host {
             Some(socket) => socket,
             None => {
                 let Some(local) = self.free_socket(to) else {
-                    return network.flows.fail(flow);
+                    return network.flows.fail(flow, network.now);
                 };
                 let transport = self.connect(workload.protocol, network.now);
                 let connection = ClientConnection {

@@ -7,6 +7,7 @@ use frontage_transport::tcp::Flags;
 use super::Host;
 use super::transport::Transport;
 use crate::agent::{Agent, Responses};
+use crate::flows::Answer;
 use crate::frame::{Body, ConnectionId, Endpoints};
 use crate::network::Network;
 use crate::scenario;
@@ -22,6 +23,8 @@ pub(super) struct Server {
 pub(super) struct ServerConnection {
     /// Bytes of answered requests.
     answered: u64,
+    /// Number of the flow whose request was answered last; 0 before the first.
+    flow: u64,
     responses: Responses,
 }
 
@@ -41,25 +44,34 @@ impl Server {
         endpoints: &Endpoints,
         network: &mut Network,
     ) {
-        let Some(flow) = network
-            .flows
-            .requested_by(&endpoints.to)
-            .filter(|flow| flow.server.is_none())
+        if transport.received() == connection.answered {
+            return;
+        }
+        let client = &endpoints.to;
+        let request = network.flows.requested_by(client);
+        let Some(request) = request.filter(|it| !it.is_answered && it.flow != connection.flow)
         else {
             return;
         };
-        if transport.received() < connection.answered + flow.request {
+        if transport.received() < connection.answered + request.bytes {
             return;
         }
-        connection.answered += flow.request;
-        flow.server = Some(socket);
-        flow.recovery = transport.recovery_counts();
-        let rpt = flow.rpt.take();
-        self.agent.begin(&mut connection.responses, flow.size, rpt);
-        transport.write(flow.size);
-        if flow.last {
+        let (host, socket) = socket;
+        let answer = Answer {
+            host,
+            socket,
+            recovery: transport.recovery_counts(),
+        };
+        connection.answered += request.bytes;
+        connection.flow = request.flow;
+        let rpt = request.rpt.clone();
+        self.agent
+            .begin(&mut connection.responses, request.response, rpt);
+        transport.write(request.response);
+        if request.last {
             transport.finish(false);
         }
+        network.flows.answer(*client, connection.flow, answer);
     }
 
     pub(super) fn incoming(&self, connection: &mut ServerConnection, body: &mut Body) {
@@ -80,7 +92,7 @@ impl Server {
             Body::Tcp { segment, .. } if segment.flags.has(Flags::SYN) => network
                 .flows
                 .requested_by(&endpoints.to)
-                .map_or(0, |flow| flow.size),
+                .map_or(0, |request| request.response),
             _ => 0,
         };
         let responses = &mut connection.responses;

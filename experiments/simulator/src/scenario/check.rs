@@ -12,7 +12,6 @@ use softswitch_queue::Loss;
 use super::{
     Arrivals, Discipline, End, Host, Link, Protocol, Rank, Scenario, Sizes, Switch, Workload,
 };
-use crate::events::MAX_CHANNELS;
 
 /// Maximum number of bytes before the payload of a segment: Ethernet, IPv6, and TCP with all options.
 const HEADERS: u32 = 14 + 40 + 60;
@@ -44,11 +43,6 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         );
     }
     check_names(scenario)?;
-    let max_links = MAX_CHANNELS / 2;
-    ensure!(
-        scenario.links.len() <= max_links,
-        "links: must be at most {max_links}"
-    );
     for (i, link) in scenario.links.iter().enumerate() {
         let field = format!("links[{i}]");
         check_link(&field, link)?;

@@ -171,9 +171,13 @@ impl Results {
 }
 
 pub fn run(scenario: &Value) -> Results {
+    run_with(scenario, 1)
+}
+
+pub fn run_with(scenario: &Value, threads: usize) -> Results {
     let folder = tempfile::tempdir().unwrap();
     let scenario = Scenario::parse(&scenario.to_string()).unwrap();
-    let summary = Simulation::new(&scenario, folder.path())
+    let summary = Simulation::new(&scenario, folder.path(), threads)
         .unwrap()
         .run(|_| {})
         .unwrap();
