@@ -73,6 +73,7 @@ def simulator(rows: Rows) -> str:
     peer = rows.get("simulator_router_pps", {}).get("peer") or "ns-3"
     fct = [figure(rows, "simulator_router_mean_fct", whose) for whose in ("value", "peer_value")]
     times = " | ".join("-" if value is None else f"{value / 1000:.3g} ms" for value in fct)
+    threads = {"TCP": "simulator_testbed_tcp", "QUIC": "simulator_testbed_quic"}
     peaks = [figure(rows, f"simulator_memory_{name}") for name in ("in_turn", "at_once")]
     in_turn, at_once = ("-" if peak is None else f"{peak:,.0f} MB" for peak in peaks)
     return TEMPLATE.section(
@@ -82,13 +83,28 @@ def simulator(rows: Rows) -> str:
             [
                 *(f"| {title} | {compared(rows, name)} |" for title, name in alone.items()),
                 f"| plain routers | {compared(rows, 'simulator_router_pps')} |",
+                f"| plain routers, two threads | {compared(rows, 'simulator_router_threads_pps')} |",
                 f"| total packets | {compared(rows, 'simulator_router_packets')} |",
                 f"| mean flow completion time | {times} | {ratio(figure(rows, 'simulator_router_mean_fct', 'ratio'))} |",
             ],
         ),
+        threads=table(
+            "| packets/s of real time | one thread | two threads | ratio | two runs at once | ratio |",
+            [f"| the paper's testbed, {title} | {two_threads(rows, name)} |" for title, name in threads.items()],
+        ),
         in_turn=in_turn,
         at_once=at_once,
     )
+
+
+def two_threads(rows: Rows, name: str) -> str:
+    """Return the cells of two threads and of two runs at once."""
+    one = number(figure(rows, f"{name}_threads_pps", "peer_value"))
+    pairs = [
+        f"{number(figure(rows, f'{name}_{what}_pps'))} | {ratio(figure(rows, f'{name}_{what}_pps', 'ratio'))}"
+        for what in ("threads", "at_once")
+    ]
+    return " | ".join([one, *pairs])
 
 
 def growth(rows: Rows) -> str:

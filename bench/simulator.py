@@ -3,6 +3,7 @@
 
 The speed is the number of packets that P4 programs process per second of core time.
 It is measured in the paper's testbed over TCP and QUIC, and with plain routers, which ns-3 simulates with the same network and flows.
+Two threads are compared with one, per second of real time, and with two runs at the same time, which show what the machine's cores can gain.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -33,6 +35,8 @@ ROUNDS = 3
 NS3 = ("ns3-internet", "ns3-point-to-point")
 NO_NS3 = "no ns-3 to compare with: apt-get install libns3-dev g++ pkg-config, or set PKG_CONFIG_PATH to its folder"
 UNIT = "packets/s of core time"
+REAL_TIME = "packets/s"
+THREADS = 2
 LONG_FLOWS = ROOT / "experiments" / "simulator" / "examples" / "long_flows.json"
 SECOND = 10**9
 TRANSPORTS = {
@@ -47,6 +51,8 @@ class Outcome:
 
     core_seconds: float
     """Core time of the events, without reading the scenario and building the network."""
+    wall_seconds: float
+    """Real time of the events."""
     packets: int
     """Packets that arrived at a switch or router. A packet counts once for each of them."""
     bytes: int
@@ -58,6 +64,10 @@ class Outcome:
     def rate(self) -> float:
         return self.packets / self.core_seconds
 
+    @property
+    def real_rate(self) -> float:
+        return self.packets / self.wall_seconds
+
 
 def testbed(transport: dict[str, str], frontage: Program) -> dict[str, Any]:
     """Return CloudCookie's testbed (section V) with frontage.p4 in each of the three switches of a path."""
@@ -66,23 +76,32 @@ def testbed(transport: dict[str, str], frontage: Program) -> dict[str, Any]:
     return resolve(Run({}, 1, scenario), frontage)
 
 
-def simulate(scenario: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def simulate(scenario: dict[str, Any], folder: Path, threads: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run our simulator with ``folder`` for its results; return summary and timing."""
-    command: list[str | Path] = [program("FRONTAGE_SIMULATOR", "frontage-simulator"), "run", "-", "--out", folder]
+    simulator = program("FRONTAGE_SIMULATOR", "frontage-simulator")
+    command: list[str | Path] = [simulator, "run", "-", "--out", folder, "--threads", str(threads)]
     subprocess.run(command, input=json.dumps(scenario), text=True, check=True)
     summary, timing = (json.loads((folder / f"{name}.json").read_text()) for name in ("summary", "timing"))
     return summary, timing
 
 
-def run_simulator(scenario: dict[str, Any], folder: Path) -> Outcome:
+def run_simulator(scenario: dict[str, Any], folder: Path, threads: int = 1) -> Outcome:
     """Run our simulator with ``folder`` for its results. Raises RuntimeError if a flow did not complete."""
-    summary, timing = simulate(scenario, folder)
+    summary, timing = simulate(scenario, folder, threads)
     if summary["flows"]["ended"] != summary["flows"]["begun"]:
         raise RuntimeError(f"some flows did not complete: {summary['flows']}")
     with (folder / "flows.csv").open() as file:
         flows = list(csv.DictReader(file))
     fct = fmean(int(flow["end"]) - int(flow["start"]) for flow in flows) / 1e9
-    return Outcome(timing["core_seconds"], summary["packets"]["p4"], sum(int(flow["size"]) for flow in flows), fct)
+    seconds = timing["core_seconds"], timing["wall_seconds"]
+    return Outcome(*seconds, summary["packets"]["p4"], sum(int(flow["size"]) for flow in flows), fct)
+
+
+def run_at_once(scenario: dict[str, Any], folder: Path, count: int) -> float:
+    """Run our simulator several times at once; return the packets of all runs per second of real time."""
+    with ThreadPoolExecutor(count) as pool:
+        runs = list(pool.map(lambda n: run_simulator(scenario, folder / f"{n}"), range(count)))
+    return sum(run.packets for run in runs) / max(run.wall_seconds for run in runs)
 
 
 def build_ns3() -> tuple[str, Path] | None:
@@ -109,7 +128,8 @@ def run_ns3(binary: Path, flows: Path, expected: Outcome) -> Outcome:
     report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     if report["complete"] != report["flows"] or report["bytes"] != expected.bytes:
         raise RuntimeError(f"ns-3 transferred other bytes: {report}, expected {expected}")
-    return Outcome(*(report[name] for name in ("core_seconds", "packets", "bytes", "mean_fct")))
+    seconds = report["core_seconds"]  # it has one thread, and does not wait
+    return Outcome(seconds, seconds, report["packets"], report["bytes"], report["mean_fct"])
 
 
 def routers(frontage: Program, folder: Path) -> list[Row]:
@@ -118,8 +138,9 @@ def routers(frontage: Program, folder: Path) -> list[Row]:
     scenario, peer = dumbbell.resolved(frontage, router), build_ns3()
     if peer is None:
         print(NO_NS3, file=sys.stderr)
-    ours, theirs = [], []
+    ours, threaded, theirs = [], [], []
     for _ in range(ROUNDS):
+        threaded.append(run_simulator(scenario, folder, THREADS))
         ours.append(run_simulator(scenario, folder))
         if peer:
             theirs.append(run_ns3(peer[1], folder / "flows.csv", ours[-1]))
@@ -129,8 +150,24 @@ def routers(frontage: Program, folder: Path) -> list[Row]:
     fct = [1e6 * runs[0].mean_fct for runs in (ours, theirs) if runs]
     return [
         row("simulator_router_pps", rates[0], UNIT, name, *rates[1:]),
+        row("simulator_router_threads_pps", median(run.real_rate for run in threaded), REAL_TIME, name, *rates[1:]),
         row("simulator_router_packets", packets[0], "packets", name, *packets[1:]),
         row("simulator_router_mean_fct", fct[0], "us", name, *fct[1:]),
+    ]
+
+
+def testbeds(protocol: str, scenario: dict[str, Any], folder: Path) -> list[Row]:
+    """Return the rows of the paper's testbed. Runs with one thread, with two, and several at once alternate."""
+    alone, threaded, at_once = [], [], []
+    for _ in range(ROUNDS):
+        alone.append(run_simulator(scenario, folder))
+        threaded.append(run_simulator(scenario, folder, THREADS).real_rate)
+        at_once.append(run_at_once(scenario, folder, THREADS))
+    name, real = f"simulator_testbed_{protocol}", median(run.real_rate for run in alone)
+    return [
+        row(f"{name}_pps", median(run.rate for run in alone), UNIT),
+        row(f"{name}_threads_pps", median(threaded), REAL_TIME, "one thread", real),
+        row(f"{name}_at_once_pps", median(at_once), REAL_TIME, "one thread", real),
     ]
 
 
@@ -156,9 +193,7 @@ def measure() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name:
         folder = Path(name)
         for protocol, transport in TRANSPORTS.items():
-            scenario = testbed(transport, frontage)
-            rates = [run_simulator(scenario, folder).rate for _ in range(ROUNDS)]
-            rows.append(row(f"simulator_testbed_{protocol}_pps", median(rates), UNIT))
+            rows += testbeds(protocol, testbed(transport, frontage), folder)
         return rows + routers(frontage, folder) + memory(folder)
 
 

@@ -25,6 +25,9 @@ use crate::shard::{Node, Shard};
 use crate::switch::Switch;
 use crate::workload::{ArrivalTimes, ResponseSizes, ServerChoice};
 
+/// Number of shards for each of several threads. A thread that has finished a shard takes another one.
+const SHARDS_PER_THREAD: usize = 2;
+
 /// Node numbers by name: switches first, then hosts, in the scenario's order.
 type Numbers<'a> = BTreeMap<&'a str, u32>;
 
@@ -90,7 +93,11 @@ fn shards(scenario: &Scenario, numbers: &Numbers, threads: usize) -> Sharding {
         rate: link.rate,
     };
     let edges: Vec<_> = scenario.links.iter().map(edge).collect();
-    sharding::distribute(numbers.len(), &edges, threads)
+    let count = match threads {
+        1 => 1,
+        _ => SHARDS_PER_THREAD * threads,
+    };
+    sharding::distribute(numbers.len(), &edges, count)
 }
 
 /// Returns the time of the shortest frame on a link in nanoseconds, or 0 for a link without delay.

@@ -31,7 +31,7 @@ pub struct Sharding {
 }
 
 /// Distributes `nodes` nodes over at most `count` shards. The ends of a link without delay share a shard. Shards have similar shares of the
-/// links' total rate, which limits the number of packets.
+/// links' total rate, which limits the number of packets. The first shard has the node with the most.
 pub fn distribute(nodes: usize, edges: &[Edge], count: usize) -> Sharding {
     let groups = groups(nodes, edges);
     let between = |edge: &&Edge| groups[edge.ends.0 as usize] != groups[edge.ends.1 as usize];
