@@ -3,7 +3,7 @@
 
 The speed is the number of packets that P4 programs process per second of core time.
 It is measured in the paper's testbed over TCP and QUIC, and with plain routers, which ns-3 simulates with the same network and flows.
-Two threads are compared with one, per second of real time, and with two runs at the same time, which show what the machine's cores can gain.
+Two threads are compared with one, per second of real time, and with two runs at once, which show what the machine can gain.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 //!                        rate, delay, loss
 //! ```
 //!
-//! The same scenario gives the same bytes, whatever the number of threads: the simulator processes the events of a node in exact order
+//! The same scenario gives the same bytes, whatever the number of threads. The simulator processes the events of a node in exact order
 //! ([`events`]), counts time in integers, and gives each user of random numbers its own generator ([`seed`]). Threads simulate parts of the
 //! network ([`shard`]) for as long as no frame from another part can arrive ([`simulation`]).
 

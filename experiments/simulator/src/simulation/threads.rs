@@ -43,7 +43,7 @@ pub fn with_threads<T>(
     })
 }
 
-/// What the threads share. They start when the number of the round changes.
+/// The threads' common state. They start when the number of the round changes.
 struct Team<'a> {
     shards: &'a [Mutex<Shard>],
     round: AtomicU64,
