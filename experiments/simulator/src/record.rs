@@ -44,8 +44,8 @@ impl Series {
 
 type Csv = Option<BufWriter<File>>;
 
-/// The output files of a run.
-#[derive(Debug)]
+/// The output files of a run; none by default.
+#[derive(Debug, Default)]
 pub struct Record {
     flows: Csv,
     queues: Csv,

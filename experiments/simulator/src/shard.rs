@@ -60,6 +60,8 @@ pub struct Shard {
     pub next: Option<Nanos>,
     /// Number of processed events.
     pub events: u64,
+    /// Number of processed events of each node.
+    pub events_by_node: Vec<u64>,
     workloads: Arc<[Workload]>,
 }
 
@@ -83,6 +85,7 @@ impl Shard {
         shards: usize,
     ) -> Self {
         Self {
+            events_by_node: vec![0; nodes.len()],
             nodes,
             network,
             starts: VecDeque::new(),
@@ -145,7 +148,9 @@ impl Shard {
         match event {
             Event::Free { channel } => {
                 network.on_free(channel);
-                match &mut self.nodes[network.channels[channel as usize].from as usize] {
+                let from = network.channels[channel as usize].from as usize;
+                self.events_by_node[from] += 1;
+                match &mut self.nodes[from] {
                     Node::Switch(switch) => switch.on_channel_free(channel, network),
                     Node::Host(host) => host.on_channel_free(network),
                 }
@@ -153,6 +158,7 @@ impl Shard {
             Event::Arrival { wire } => {
                 let entry = &network.wires[wire as usize];
                 let (to, port) = (entry.to, entry.port);
+                self.events_by_node[to as usize] += 1;
                 if let Some(frame) = network.arrive(wire) {
                     match &mut self.nodes[to as usize] {
                         Node::Switch(switch) => switch.receive(port, frame, network),
@@ -161,6 +167,7 @@ impl Shard {
                 }
             }
             Event::Timer(Timer { host, connection }) => {
+                self.events_by_node[host as usize] += 1;
                 if let Node::Host(host) = &mut self.nodes[host as usize] {
                     host.timer(connection, network);
                 }

@@ -106,6 +106,23 @@ impl Simulation {
         build::build(scenario, folder, threads)
     }
 
+    /// Simulates at least `events` events, unless the run ends before. Returns the number of events of each node, for a simulation with one
+    /// shard.
+    fn count_events(self, events: u64) -> Result<Vec<u64>> {
+        let Self {
+            shards,
+            mut coordinator,
+            ..
+        } = self;
+        threads::with_threads(&shards, 1, |simulate| {
+            while coordinator
+                .advance(&shards, simulate)?
+                .is_some_and(|so_far| so_far < events)
+            {}
+            Ok(Net::lock(&shards).0[0].events_by_node.clone())
+        })
+    }
+
     /// Runs to the end, and calls `progress` regularly.
     ///
     /// # Errors
@@ -132,34 +149,44 @@ impl Coordinator {
         /// Number of events between two calls of `progress`.
         const EVENTS: u64 = 1 << 20;
         let mut reported = 0;
-        loop {
-            let mut net = Net::lock(shards);
-            self.exchange(&mut net)?;
-            let events = net.events();
+        while let Some(events) = self.advance(shards, simulate)? {
             if events / EVENTS > reported {
                 reported = events / EVENTS;
-                progress(self.progress(&net));
+                progress(self.progress(&Net::lock(shards)));
             }
-            let Some(next) = self.next_time(&net) else {
-                return self.finish(&net);
-            };
-            self.sample_until(next, &net)?;
-            let limit = self.limit();
-            let end = limit.min(next.saturating_add(self.window));
-            self.start_flows(end, &mut net);
-            let is_alone = shards.len() == 1;
-            let windows = Windows {
-                end,
-                until: if is_alone {
-                    self.next_flow().map_or(limit, |at| limit.min(at))
-                } else {
-                    0
-                },
-                length: self.window,
-            };
-            drop(net);
-            simulate(windows);
         }
+        self.finish(&Net::lock(shards))
+    }
+
+    /// Simulates the next window. Returns the number of events before it, or nothing if the run is over.
+    fn advance(
+        &mut self,
+        shards: &[Mutex<Shard>],
+        simulate: &dyn Fn(Windows),
+    ) -> Result<Option<u64>> {
+        let mut net = Net::lock(shards);
+        self.exchange(&mut net)?;
+        let events = net.events();
+        let Some(next) = self.next_time(&net) else {
+            return Ok(None);
+        };
+        self.sample_until(next, &net)?;
+        let limit = self.limit();
+        let end = limit.min(next.saturating_add(self.window));
+        self.start_flows(end, &mut net);
+        let is_alone = shards.len() == 1;
+        let windows = Windows {
+            end,
+            until: if is_alone {
+                self.next_flow().map_or(limit, |at| limit.min(at))
+            } else {
+                0
+            },
+            length: self.window,
+        };
+        drop(net);
+        simulate(windows);
+        Ok(Some(events))
     }
 
     /// Gives frames and changes of requests to all shards, and records the flows that have ended.

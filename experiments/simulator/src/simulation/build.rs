@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
-use softswitch_pipeline::Nanos;
+use softswitch_pipeline::{Nanos, Program};
 use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
 use super::sharding::{self, Edge, Sharding};
@@ -25,25 +25,48 @@ use crate::shard::{Node, Shard};
 use crate::switch::Switch;
 use crate::workload::{ArrivalTimes, ResponseSizes, ServerChoice};
 
-/// Number of shards for each of several threads. A thread that has finished a shard takes another one.
-const SHARDS_PER_THREAD: usize = 2;
+/// Number of events after which the numbers of events of the nodes are known well enough.
+const REHEARSED: u64 = 200_000;
 
 /// Node numbers by name: switches first, then hosts, in the scenario's order.
 type Numbers<'a> = BTreeMap<&'a str, u32>;
+
+/// Loaded programs by name.
+type Programs<'a> = BTreeMap<&'a str, Program>;
 
 /// Channel numbers by sending end.
 type ChannelNumbers = BTreeMap<String, usize>;
 
 pub fn build(scenario: &Scenario, folder: &Path, threads: usize) -> Result<Simulation> {
+    let programs = program::load(scenario)?;
+    let mut weights = vec![1; scenario.switches.len() + scenario.hosts.len()];
+    if threads > 1 {
+        // The beginning of the run shows how to distribute the nodes.
+        let rehearsal = assemble(scenario, &programs, Record::default(), &weights, 1)?;
+        weights = rehearsal.count_events(REHEARSED)?;
+    }
+    let record = Record::create(folder, &scenario.record)?;
+    assemble(scenario, &programs, record, &weights, threads)
+}
+
+/// Builds a simulation. `weights` has the number of events of each node, which may be relative.
+fn assemble(
+    scenario: &Scenario,
+    programs: &Programs,
+    record: Record,
+    weights: &[u64],
+    threads: usize,
+) -> Result<Simulation> {
     let names = scenario.switches.iter().map(|switch| switch.name.as_str());
     let names = names.chain(scenario.hosts.iter().map(|host| host.name.as_str()));
     let numbers: Numbers = names.zip(0..).collect();
-    let sharding = shards(scenario, &numbers, threads);
+    let edges: Vec<_> = scenario.links.iter().map(|it| edge(it, &numbers)).collect();
+    let sharding = sharding::distribute(&edges, weights, threads);
     let places = places(&sharding);
     let mut parts: Vec<_> = (0..sharding.count).map(|_| Part::default()).collect();
     let (channels, by_end) = connect(scenario, &numbers, &places, &mut parts);
     let place_of = |end: &str| channels[by_end[end]].index;
-    let nodes = switches(scenario, place_of)?;
+    let nodes = switches(scenario, programs, place_of)?;
     let nodes = nodes.into_iter().chain(hosts(scenario, &places, place_of));
     for (node, place) in nodes.zip(&places) {
         parts[place.shard as usize].nodes.push(node);
@@ -62,7 +85,7 @@ pub fn build(scenario: &Scenario, folder: &Path, threads: usize) -> Result<Simul
         begun: 0,
         answers: Default::default(),
         samples: samples(&scenario.record),
-        record: Record::create(folder, &scenario.record)?,
+        record,
     };
     let count = parts.len();
     let cores = available_parallelism().map_or(1, NonZeroUsize::get);
@@ -86,18 +109,11 @@ struct Part {
     wires: Vec<Wire>,
 }
 
-fn shards(scenario: &Scenario, numbers: &Numbers, threads: usize) -> Sharding {
-    let edge = |link: &Link| Edge {
+fn edge(link: &Link, numbers: &Numbers) -> Edge {
+    Edge {
         ends: (numbers[link.a.node.as_str()], numbers[link.b.node.as_str()]),
         latency: latency(link),
-        rate: link.rate,
-    };
-    let edges: Vec<_> = scenario.links.iter().map(edge).collect();
-    let count = match threads {
-        1 => 1,
-        _ => SHARDS_PER_THREAD * threads,
-    };
-    sharding::distribute(numbers.len(), &edges, count)
+    }
 }
 
 /// Returns the time of the shortest frame on a link in nanoseconds, or 0 for a link without delay.
@@ -209,8 +225,11 @@ fn queue(link: &Link, name: &str, seed: u64) -> EgressQueue<Outgoing, Frame> {
 }
 
 /// Returns the switches. `channel` returns the index of a sending end's channel in its shard.
-fn switches(scenario: &Scenario, channel: impl Fn(&str) -> u32) -> Result<Vec<Node>> {
-    let programs = program::load(scenario)?;
+fn switches(
+    scenario: &Scenario,
+    programs: &Programs,
+    channel: impl Fn(&str) -> u32,
+) -> Result<Vec<Node>> {
     let switches = scenario.switches.iter();
     switches
         .map(|switch| {

@@ -28,18 +28,18 @@ pub fn with_threads<T>(
             until: 0,
             length: 0,
         }),
-        next: AtomicUsize::new(0),
+        threads,
         busy: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         has_failed: AtomicBool::new(false),
     };
     thread::scope(|scope| {
-        let others = threads - 1;
-        for _ in 0..others {
-            scope.spawn(|| team.follow());
+        for number in 1..threads {
+            let team = &team;
+            scope.spawn(move || team.follow(number));
         }
         let _over = Over(&team);
-        coordinate(&|windows| team.lead(windows, others))
+        coordinate(&|windows| team.lead(windows))
     })
 }
 
@@ -48,8 +48,8 @@ struct Team<'a> {
     shards: &'a [Mutex<Shard>],
     round: AtomicU64,
     windows: RwLock<Windows>,
-    /// Index of the next shard to simulate.
-    next: AtomicUsize,
+    /// Number of threads. A thread always simulates the same shards, whose data stay in the cache of its core.
+    threads: usize,
     /// Number of other threads that still simulate.
     busy: AtomicUsize,
     is_over: AtomicBool,
@@ -57,13 +57,12 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
-    /// Simulates windows with `others` other threads.
-    fn lead(&self, windows: Windows, others: usize) {
+    /// Simulates windows with the other threads.
+    fn lead(&self, windows: Windows) {
         *self.windows.write().unwrap_or_else(PoisonError::into_inner) = windows;
-        self.next.store(0, Ordering::Relaxed);
-        self.busy.store(others, Ordering::Relaxed);
+        self.busy.store(self.threads - 1, Ordering::Relaxed);
         self.round.fetch_add(1, Ordering::Release);
-        self.simulate();
+        self.simulate(0);
         wait(|| self.busy.load(Ordering::Acquire) == 0);
         assert!(
             !self.has_failed.load(Ordering::Relaxed),
@@ -72,7 +71,7 @@ impl Team<'_> {
     }
 
     /// Takes part in rounds until the run is over.
-    fn follow(&self) {
+    fn follow(&self, number: usize) {
         let mut last = 0;
         loop {
             wait(|| {
@@ -83,13 +82,14 @@ impl Team<'_> {
             }
             last += 1;
             let _done = Done(self);
-            self.simulate();
+            self.simulate(number);
         }
     }
 
-    fn simulate(&self) {
+    /// Simulates the shards of a thread.
+    fn simulate(&self, number: usize) {
         let windows = *self.windows.read().unwrap_or_else(PoisonError::into_inner);
-        while let Some(shard) = self.shards.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+        for shard in self.shards.iter().skip(number).step_by(self.threads) {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.run(windows);
         }
