@@ -66,8 +66,8 @@ pub fn distribute(edges: &[Edge], weights: &[u64], count: usize) -> Sharding {
     }
 }
 
-/// Returns an order of the nodes in which neighbors are close: a depth-first search from the edge of the network. Of its neighbors, a node
-/// reaches those with the fewest links first.
+/// Returns an order of the nodes in which neighbors are close: a depth-first search from the edge of the network, which visits neighbors with
+/// few links first.
 fn order(nodes: usize, edges: &[Edge]) -> Vec<u32> {
     let mut neighbors = vec![Vec::new(); nodes];
     for &Edge { ends: (a, b), .. } in edges {
