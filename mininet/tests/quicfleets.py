@@ -30,7 +30,7 @@ from frontage_testbed.sandbox import Sandbox
 from lostdatagrams import Captures
 from pacedquic import PACE, PacedTestbed
 from quicclients import Client
-from quicrounds import wait_until
+from quicrounds import from_new_ports, wait_until
 from testbeds import Sandboxed, Schedule, deployment
 
 LONG = "LONG" in os.environ
@@ -89,6 +89,8 @@ class Observed:
     """Observations of the clients and the switches."""
 
     requests: list[Request]
+    new_ports: list[int]
+    """The indices of the requests whose client had not used their port shortly before."""
     early: list[str]
     """The outcomes of the downloads that began before the server that is removed was drained."""
     early_servers: list[str]
@@ -238,6 +240,11 @@ def observe(directory: Path) -> Observed:
                 (o.index, o.outcome, server, (o.started_ns - begin) / 1e9, (o.finished_ns - begin) / 1e9)
                 for o, server in zip(requests, servers[EARLY:], strict=True)
             ],
+            "new_ports": sorted(
+                from_new_ports(
+                    (o.index, (o.started_ns - begin) / 1e9, (o.index % SETTINGS.clients, o.local_port)) for o in requests
+                )
+            ),
             "early": [o.outcome for o in early.clients.outcomes],
             "early_servers": servers[:EARLY],
             "third_party": [(e.client, e.outcome, e.finished) for e in ended],

@@ -3,7 +3,8 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any, TypeVar
 
 from frontage.config import load
@@ -25,10 +26,27 @@ BROKEN = {"cookie-source", "cookie-forged", "server-gone", "quic-no-connection"}
 TEST_TIMEOUT = 60.0
 DOWNLOAD_TIMEOUT = 120.0
 """Seconds for a download over the slowest link."""
+HANDSHAKE_SECONDS = 12.0
+"""Time after which a switch has forgotten a handshake: the idle timeout of its entry, with a handshake and a tick."""
 SLOW, FAST = 1_000_000, 1_000_000_000
 """Link rates in bit/s: one at which downloads outlast any disturbance, and one that limits nothing."""
 BUFFER = 100_000
 """Default queue of a link in bytes."""
+
+
+def from_new_ports(requests: Iterable[tuple[int, float, tuple[int, int]]]) -> set[int]:
+    """Return the indices of the requests whose client had not used their port within ``HANDSHAKE_SECONDS``.
+
+    A request is its index, its start in seconds, and its client and port. A switch sends the next connection from a port to the same server
+    as the previous one, even if that server drains, as long as it has the entry of the previous handshake.
+    """
+    used: dict[tuple[int, int], float] = {}
+    found = set()
+    for index, started, socket in sorted(requests, key=lambda request: request[1]):
+        if started - used.get(socket, -inf) > HANDSHAKE_SECONDS:
+            found.add(index)
+        used[socket] = started
+    return found
 
 
 T = TypeVar("T")

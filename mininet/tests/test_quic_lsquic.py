@@ -22,7 +22,7 @@ from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from nat import Nat, choose_ports
 from quicclients import Client
-from quicrounds import BROKEN, SIZE, Rounds, drops, limit, wait_until
+from quicrounds import BROKEN, SIZE, Rounds, drops, from_new_ports, limit, wait_until
 from testbeds import Sandboxed, Schedule, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=50)]
@@ -178,5 +178,7 @@ def test_established_connections_keep_their_server(tmp_path: Path) -> None:
     assert spare.name not in {r["server"] for r in downloads if r["started"] < result["added"]}
     assert spare.name in {r["server"] for r in short}, "the added server gets connections"
     assert to_drain.name in {r["server"] for r in downloads}
-    assert to_drain.name not in {r["server"] for r in short if r["started"] > result["drained"]}
+    new = from_new_ports((r["index"], r["started"], (plan[r["index"]].client, r["port"])) for r in requests)
+    late = [r for r in short if r["started"] > result["drained"] and r["index"] in new]
+    assert [r for r in late if r["server"] == to_drain.name] == [], "the draining server gets no new connections"
     assert any(r["started"] > result["restarted"] for r in short), "the restarted switch assigns connections"

@@ -23,7 +23,7 @@ from frontage_testbed.load.outcome import Outcome
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from pacedquic import PACE, PacedTestbed
-from quicrounds import BROKEN, drops, wait_until
+from quicrounds import BROKEN, drops, from_new_ports, wait_until
 from testbeds import Sandboxed, Schedule, deployment, needs_root, only_long
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=85)]
@@ -201,6 +201,8 @@ def test_established_connections_keep_their_server(tmp_path: Path, settings: Set
     assert SPARE.name not in servers(early)
     assert SPARE.name in servers(short), "the added server gets connections"
     assert TO_DRAIN.name in servers(downloads)
-    assert TO_DRAIN.name not in servers(r for r in short if r.started > result.drained), "the draining server gets no new ones"
+    new = from_new_ports((r.index, r.started, (plan[r.index].client, r.local_port)) for r in result.requests)
+    late = [r for r in short if r.started > result.drained and r.index in new]
+    assert TO_DRAIN.name not in servers(late), "the draining server gets no new ones"
     assert servers(r for r in short if r.started > result.restarted), "the restarted switch assigns connections"
     assert not {TO_LOSE.name, TO_DRAIN.name} & servers(r for r in short if r.started >= AFTER)
