@@ -99,8 +99,12 @@ impl Shard {
 
     /// Processes all events of the windows.
     pub fn run(&mut self, windows: Windows) {
+        /// Number of events after which no further window follows, so that progress is reported.
+        const EVENTS: u64 = 1 << 16;
+        let limit = self.events + EVENTS;
         self.run_until(windows.end);
-        while !self.network.flows.has_changes()
+        while self.events < limit
+            && !self.network.flows.has_changes()
             && let Some(next) = self.next
             && let end = next.saturating_add(windows.length)
             && end <= windows.until

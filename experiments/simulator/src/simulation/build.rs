@@ -96,7 +96,7 @@ fn assemble(
     });
     Ok(Simulation {
         shards: shards.collect(),
-        threads: threads.min(count).min(cores),
+        threads: threads.min(count).min(cores).max(1),
         coordinator,
     })
 }
