@@ -154,6 +154,7 @@ def test_established_connections_keep_their_server(tmp_path: Path) -> None:
                     "index": outcome.index,
                     "outcome": outcome.outcome,
                     "server": outcome.server,
+                    "port": outcome.local_port,
                     "started": (outcome.started_ns - clients.start_ns) / 1e9,
                     "finished": (outcome.finished_ns - clients.start_ns) / 1e9,
                 }
