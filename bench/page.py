@@ -69,11 +69,10 @@ def katran(rows: Rows) -> str:
 
 def simulator(rows: Rows) -> str:
     """Return the section on the simulator."""
-    alone = {f"the paper's testbed, {name.upper()}": f"simulator_testbed_{name}_pps" for name in ("tcp", "quic")}
+    testbeds = {f"the paper's testbed, {name.upper()}": f"simulator_testbed_{name}" for name in ("tcp", "quic")}
     peer = rows.get("simulator_router_pps", {}).get("peer") or "ns-3"
     fct = [figure(rows, "simulator_router_mean_fct", whose) for whose in ("value", "peer_value")]
     times = " | ".join("-" if value is None else f"{value / 1000:.3g} ms" for value in fct)
-    threads = {"TCP": "simulator_testbed_tcp", "QUIC": "simulator_testbed_quic"}
     peaks = [figure(rows, f"simulator_memory_{name}") for name in ("in_turn", "at_once")]
     in_turn, at_once = ("-" if peak is None else f"{peak:,.0f} MB" for peak in peaks)
     return TEMPLATE.section(
@@ -81,7 +80,7 @@ def simulator(rows: Rows) -> str:
         table=table(
             f"| packets/s | simulator | {peer} | ratio |",
             [
-                *(f"| {title} | {compared(rows, name)} |" for title, name in alone.items()),
+                *(f"| {title} | {compared(rows, f'{name}_pps')} |" for title, name in testbeds.items()),
                 f"| plain routers | {compared(rows, 'simulator_router_pps')} |",
                 f"| plain routers, two threads | {compared(rows, 'simulator_router_threads_pps')} |",
                 f"| total packets | {compared(rows, 'simulator_router_packets')} |",
@@ -90,7 +89,7 @@ def simulator(rows: Rows) -> str:
         ),
         threads=table(
             "| packets/s of real time | one thread | two threads | ratio | two runs at once | ratio |",
-            [f"| the paper's testbed, {title} | {two_threads(rows, name)} |" for title, name in threads.items()],
+            [f"| {title} | {two_threads(rows, name)} |" for title, name in testbeds.items()],
         ),
         in_turn=in_turn,
         at_once=at_once,

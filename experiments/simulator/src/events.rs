@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scheduled events of a shard in exact order: by time, and for equal times by what they are.
+//! Scheduled events of a shard in exact order: by time, and then by kind and index.
 //!
 //! The order of a node's events does not depend on when they were scheduled, and so not on the shards of other nodes.
 
@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         /// Compares the queue with a sorted list, for near and distant events that are scheduled between removals.
         #[test]
-        fn events_are_ordered_by_time_and_then_by_themselves(
+        fn events_are_ordered_by_time_kind_and_index(
             steps in prop::collection::vec((0u64..1 << 33, 0u32..34, 0u8..3, any::<bool>()), 0..300),
         ) {
             let mut queue = EventQueue::default();

@@ -2,8 +2,8 @@
 //! Active flows: requests and the progress of their responses.
 //!
 //! Payloads are zeros, so servers get the requests from a table with the current request of each client socket. Each shard has a copy of it.
-//! Changes are [`Update`]s, which all shards apply at the end of a window. A request takes at least a window to its server, so no server
-//! misses it.
+//! Changes are [`Update`]s, which all shards apply at the end of a window. A request takes at least a window to reach its server, so no
+//! server misses it.
 
 use std::net::SocketAddr;
 use std::ops::{AddAssign, Sub};
@@ -17,8 +17,6 @@ use crate::agent::RptSchedule;
 /// A flow, as its client knows it.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Number of the flow, in the order of their starts.
-    pub id: u64,
     /// Number of its workload.
     pub workload: u32,
     /// Start time: when the client sends the request, or the SYN of a new connection.
@@ -32,7 +30,7 @@ pub struct Flow {
 /// A request, as servers know it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Number of the flow.
+    /// Number of the flow, in the order of their starts.
     pub flow: u64,
     /// Size of the request in bytes.
     pub bytes: u64,
@@ -120,9 +118,7 @@ pub struct Flows {
 impl Flows {
     /// Starts a flow and returns its index.
     pub fn begin(&mut self, workload: u32, start: Nanos, request: Request) -> usize {
-        let id = request.flow;
         self.active.insert(Flow {
-            id,
             workload,
             start,
             request,
@@ -163,8 +159,8 @@ impl Flows {
 
     /// Ends a flow that is complete or has failed. `recovery` has the counts of the client's connection for this flow.
     pub fn end(&mut self, socket: SocketAddr, flow: usize, now: Nanos, recovery: RecoveryCounts) {
-        let id = self.active[flow].id;
-        self.updates.push(Update::Ended(socket, id));
+        let number = self.active[flow].request.flow;
+        self.updates.push(Update::Ended(socket, number));
         self.remove(flow, now, recovery);
     }
 

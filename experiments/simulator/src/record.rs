@@ -104,15 +104,13 @@ impl Record {
         if let Some(csv) = &mut self.flows {
             let (label, client) = (&workload.label, &workload.client);
             let (
-                Flow {
-                    id, start, request, ..
-                },
+                Flow { start, request, .. },
                 RecoveryCounts {
                     retransmitted,
                     timeouts,
                 },
             ) = (flow, recovery);
-            let size = request.response;
+            let (id, size) = (request.flow, request.response);
             writeln!(
                 csv,
                 "{id},{label},{client},{server},{size},{start},{end},{retransmitted},{timeouts}"
@@ -147,7 +145,7 @@ impl Record {
     /// Writes the number of bytes that a flow has received so far.
     pub fn received(&mut self, now: Nanos, flow: &Flow) -> Result<()> {
         if let Some(csv) = &mut self.throughput {
-            writeln!(csv, "{now},{},{}", flow.id, flow.received)?;
+            writeln!(csv, "{now},{},{}", flow.request.flow, flow.received)?;
         }
         Ok(())
     }

@@ -174,14 +174,13 @@ impl Coordinator {
         let limit = self.limit();
         let end = limit.min(next.saturating_add(self.window));
         self.start_flows(end, &mut net);
-        let is_alone = shards.len() == 1;
+        let until = match shards.len() {
+            1 => self.next_flow().map_or(limit, |at| limit.min(at)),
+            _ => 0,
+        };
         let windows = Windows {
             end,
-            until: if is_alone {
-                self.next_flow().map_or(limit, |at| limit.min(at))
-            } else {
-                0
-            },
+            until,
             length: self.window,
         };
         drop(net);
@@ -204,7 +203,7 @@ impl Coordinator {
             ended.append(&mut shard.network.flows.take_ended());
         }
         self.note_answers(&updates);
-        ended.sort_unstable_by_key(|ended| (ended.end, ended.flow.id));
+        ended.sort_unstable_by_key(|ended| (ended.end, ended.flow.request.flow));
         for ended in ended {
             self.record_flow(&ended, net)?;
         }
@@ -289,7 +288,7 @@ impl Coordinator {
             end,
             recovery,
         } = ended;
-        let answer = self.answers.remove(&flow.id);
+        let answer = self.answers.remove(&flow.request.flow);
         let Some(answer) = answer.filter(|_| flow.is_complete()) else {
             return Ok(());
         };
@@ -341,7 +340,7 @@ impl Coordinator {
             Series::Throughput => {
                 let shards = net.0.iter();
                 let mut flows: Vec<_> = shards.flat_map(|it| it.network.flows.active()).collect();
-                flows.sort_unstable_by_key(|flow| flow.id);
+                flows.sort_unstable_by_key(|flow| flow.request.flow);
                 for flow in flows {
                     record.received(now, flow)?;
                 }

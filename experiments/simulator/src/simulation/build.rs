@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result};
@@ -89,10 +89,10 @@ fn assemble(
     };
     let count = parts.len();
     let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+    let settings: Arc<[scenario::Workload]> = scenario.workload.as_slice().into();
     let shards = (0..).zip(parts).map(|(number, part)| {
         let network = Network::new(number, count, part.channels, part.wires);
-        let workloads = scenario.workload.as_slice().into();
-        Mutex::new(Shard::new(part.nodes, network, workloads, count))
+        Mutex::new(Shard::new(part.nodes, network, settings.clone(), count))
     });
     Ok(Simulation {
         shards: shards.collect(),
