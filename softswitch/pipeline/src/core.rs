@@ -173,6 +173,10 @@ impl Core {
         pkt: &mut Packet,
         now: Nanos,
     ) -> Parsed {
+        if self.state.externs.is_observed() {
+            // Traces show the previous value of a field that changes.
+            c.layout.clear_temporaries(&mut pkt.mem);
+        }
         let native = unless_observed(self.native.as_deref(), &self.state);
         let parsed = match native.and_then(|n| n.parse(c, parser, &mut self.state, pkt, now)) {
             Some(parsed) => parsed,

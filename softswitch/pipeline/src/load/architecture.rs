@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use super::cursor::Cursor;
 use super::headers::Names as HeaderNames;
+use super::mentions::Mentions;
 use crate::error::LoadError;
-use crate::phv::Field;
+use crate::phv::Slot;
 use crate::program::architecture::{
     Architecture, PsaHanded, PsaIngressOutput, PsaInput, PsaMetadata, PsaOutput, PsaParserInput,
     Standard,
@@ -215,9 +216,12 @@ fn psa(root: &Cursor, names: &HeaderNames) -> Result<PsaMetadata> {
 
 /// Finds v1model's fields by alias, by BMv2's names, or in v1model's struct.
 fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
+    let mut mentions = Mentions::default();
+    mentions.add(root.json);
     let in_header = |header: &str, field: &str| {
-        let header = *names.headers.get(header)?;
-        names.layout.headers[header as usize].field(field)
+        let id = *names.headers.get(header)?;
+        let found = names.layout.headers[id as usize].field(field)?;
+        Some((Slot::of(found)?, mentions.has(header, field)))
     };
     let mut aliases = HashMap::new();
     for alias in root.get("field_aliases").items()? {
@@ -226,7 +230,7 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
         let found = in_header(header.str()?, field.str().unwrap_or(""));
         aliases.insert(from.str()?, found.ok_or_else(|| to.error("unknown field"))?);
     }
-    let find = |group: &str, field: &str| -> Option<Field> {
+    let find = |group: &str, field: &str| {
         let full = format!("{group}.{field}");
         aliases
             .get(full.as_str())
@@ -235,12 +239,15 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
             .or_else(|| in_header("standard_metadata", field))
     };
     let need = |field: &str| {
-        find("standard_metadata", field)
-            .filter(|f| f.width <= 64)
-            .ok_or_else(|| {
-                root.get("headers")
-                    .error(format!("standard_metadata.{field} is missing"))
-            })
+        let found = find("standard_metadata", field).map(|(slot, _)| slot);
+        found.ok_or_else(|| {
+            root.get("headers")
+                .error(format!("standard_metadata.{field} is missing"))
+        })
+    };
+    let mentioned = |group: &str, field: &str| {
+        let (slot, is_mentioned) = find(group, field)?;
+        is_mentioned.then_some(slot)
     };
     Ok(Standard {
         ingress_port: need("ingress_port")?,
@@ -248,17 +255,17 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
         egress_port: need("egress_port")?,
         instance_type: need("instance_type")?,
         packet_length: need("packet_length")?,
-        mcast_grp: find("intrinsic_metadata", "mcast_grp"),
-        egress_rid: find("intrinsic_metadata", "egress_rid"),
-        parser_error: find("standard_metadata", "parser_error"),
-        checksum_error: find("standard_metadata", "checksum_error"),
-        priority: find("intrinsic_metadata", "priority"),
-        ingress_timestamp: find("intrinsic_metadata", "ingress_global_timestamp"),
-        egress_timestamp: find("intrinsic_metadata", "egress_global_timestamp"),
-        enq_timestamp: find("queueing_metadata", "enq_timestamp"),
-        enq_qdepth: find("queueing_metadata", "enq_qdepth"),
-        deq_timedelta: find("queueing_metadata", "deq_timedelta"),
-        deq_qdepth: find("queueing_metadata", "deq_qdepth"),
-        qid: find("queueing_metadata", "qid"),
+        mcast_grp: mentioned("intrinsic_metadata", "mcast_grp"),
+        egress_rid: mentioned("intrinsic_metadata", "egress_rid"),
+        parser_error: mentioned("standard_metadata", "parser_error"),
+        checksum_error: mentioned("standard_metadata", "checksum_error"),
+        priority: mentioned("intrinsic_metadata", "priority"),
+        ingress_timestamp: mentioned("intrinsic_metadata", "ingress_global_timestamp"),
+        egress_timestamp: mentioned("intrinsic_metadata", "egress_global_timestamp"),
+        enq_timestamp: mentioned("queueing_metadata", "enq_timestamp"),
+        enq_qdepth: mentioned("queueing_metadata", "enq_qdepth"),
+        deq_timedelta: mentioned("queueing_metadata", "deq_timedelta"),
+        deq_qdepth: mentioned("queueing_metadata", "deq_qdepth"),
+        qid: mentioned("queueing_metadata", "qid"),
     })
 }

@@ -77,7 +77,8 @@ pub(super) fn used_parts(layout: &Layout, mentions: &Mentions, own: &[&str]) -> 
         if header.metadata {
             let fields = header.fields.iter().zip(&header.names);
             let used = fields.filter(|(_, field)| is_own || mentions.has(name, field));
-            parts.extend(used.map(|(field, _)| field.bytes()));
+            let places = used.map(|(field, _)| field.bytes());
+            parts.extend(places.filter(|place| !layout.is_temporary(place)));
         } else if is_own || mentions.has_header(name) {
             parts.push(header.base as usize..(header.base + header.stored_bytes) as usize);
             parts.extend(header.fields.iter().map(|field| field.bytes()));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads header types, instances, stacks and unions: JSON to a [`Layout`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::cursor::Cursor;
+use super::temporaries::{self, LOCALS};
 use crate::error::LoadError;
 use crate::info::{HeaderTypeInfo, Info};
 use crate::phv::{Field, PADDING, Place, Word};
@@ -45,7 +46,7 @@ impl HeaderType {
     }
 }
 
-/// Assigns offsets: metadata, then validity and counts, then headers.
+/// Assigns offsets: metadata, its temporary fields, then validity and counts, then headers.
 #[derive(Default)]
 struct Arena {
     size: u32,
@@ -98,25 +99,41 @@ fn header_types(root: &Cursor, info: &mut Info) -> Result<HashMap<String, Header
     Ok(types)
 }
 
-/// Assigns each metadata field a slot, or whole bytes if it is wide.
-fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
-    let place = |(_, width, signed): &(String, Option<u32>, bool)| {
-        let width = width.unwrap_or(0);
-        if width <= 64 {
-            let bytes = width.div_ceil(8).max(1).next_power_of_two();
-            let place = Place::Word(Word::Slot(arena.take(bytes), bytes as u8));
-            Field {
-                place,
-                width,
-                signed: *signed,
-            }
-        } else {
-            let bytes = width.div_ceil(64) * 8;
-            let base = arena.take(bytes);
-            Field::packed((base + bytes) * 8 - width, width, *signed)
+/// Assigns a metadata field a slot, or whole bytes if it is wide.
+fn place_field(arena: &mut Arena, width: u32, signed: bool) -> Field {
+    if width <= 64 {
+        let bytes = width.div_ceil(8).max(1).next_power_of_two();
+        let place = Place::Word(Word::Slot(arena.take(bytes), bytes as u8));
+        Field {
+            place,
+            width,
+            signed,
         }
-    };
-    t.fields.iter().map(place).collect()
+    } else {
+        let bytes = width.div_ceil(64) * 8;
+        let base = arena.take(bytes);
+        Field::packed((base + bytes) * 8 - width, width, signed)
+    }
+}
+
+/// Assigns each field of metadata its place, temporary ones behind all others. Returns the size of the arena without temporary fields.
+fn place_metadata(
+    arena: &mut Arena,
+    t: &HeaderType,
+    is_temporary: impl Fn(&str) -> bool,
+) -> (Vec<Field>, usize) {
+    let (mut places, mut size) = (BTreeMap::new(), 0);
+    for wanted in [false, true] {
+        for (i, (name, width, signed)) in t.fields.iter().enumerate() {
+            if is_temporary(name) == wanted {
+                places.insert(i, place_field(arena, width.unwrap_or(0), *signed));
+            }
+        }
+        if !wanted {
+            size = arena.size as usize;
+        }
+    }
+    (places.into_values().collect(), size)
 }
 
 /// Assigns header fields their position in wire format. A field behind a variable-length one begins at a byte boundary.
@@ -171,16 +188,22 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
         parts.push((name, type_name, t, h.get("metadata").bool_or(false)?));
     }
 
-    // Metadata comes first, so that it can be cleared in one go.
-    let mut places: Vec<(u32, Vec<Field>)> = Vec::new();
-    for (_, _, t, metadata) in &parts {
-        places.push(match (metadata, t.varbit()) {
-            (true, None) => (0, place_metadata(&mut arena, t)),
-            (true, Some(_)) => place_header(&mut arena, t),
-            (false, _) => (0, Vec::new()),
-        });
+    // Metadata comes first, so that it can be cleared in one go, and temporary fields behind it.
+    let temporaries = temporaries::find(root)?;
+    let mut places: Vec<(u32, Vec<Field>)> = vec![(0, Vec::new()); parts.len()];
+    let mut metadata: Vec<usize> = (0..parts.len()).filter(|&i| parts[i].3).collect();
+    metadata.sort_by_key(|&i| parts[i].0 == LOCALS);
+    let mut metadata_bytes = 0;
+    for i in metadata {
+        let (name, _, t, _) = parts[i];
+        if t.varbit().is_some() {
+            places[i] = place_header(&mut arena, t);
+            metadata_bytes = arena.size as usize;
+            continue;
+        }
+        let is_temporary = |field: &str| name == LOCALS && temporaries.contains(field);
+        (places[i].1, metadata_bytes) = place_metadata(&mut arena, t, is_temporary);
     }
-    let metadata_bytes = arena.size as usize;
     let valid = arena.take(parts.len() as u32);
     let (stacks, stack_names) = stacks(root, &mut arena, &ids)?;
     let unions = unions(root, &mut arena, &ids)?;

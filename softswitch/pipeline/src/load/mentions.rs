@@ -5,14 +5,15 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value as Json};
 
-/// Members of the document that declare headers or describe the source, and refer to nothing.
-pub(super) const DECLARATIONS: [&str; 8] = [
+/// Members of the document that declare headers and names of fields, or describe the source.
+pub(super) const DECLARATIONS: [&str; 9] = [
     "header_types",
     "headers",
     "header_stacks",
     "header_union_types",
     "header_unions",
     "header_union_stacks",
+    "field_aliases",
     "__meta__",
     "source_info",
 ];
@@ -36,6 +37,16 @@ impl<'a> Mentions<'a> {
         self.fields.contains(&(header, field)) || self.strings.contains(header)
     }
 
+    /// Returns true if a field is mentioned by name.
+    pub(super) fn has_field(&self, field: (&str, &str)) -> bool {
+        self.fields.contains(&field)
+    }
+
+    /// Returns the fields that are mentioned by name.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.fields.iter().copied()
+    }
+
     /// Returns true if any part of a header may be read or written.
     pub(super) fn has_header(&self, header: &str) -> bool {
         let sets = [&self.with_fields, &self.extracted, &self.strings];
@@ -49,6 +60,7 @@ impl<'a> Mentions<'a> {
                 self.strings.insert(s);
             }
             Json::Array(items) => self.add_list(items),
+            Json::Object(members) if is_drop(members) => {}
             Json::Object(members) => match extracted(members) {
                 Some(header) => {
                     self.extracted.insert(header);
@@ -57,6 +69,18 @@ impl<'a> Mentions<'a> {
             },
             _ => {}
         }
+    }
+
+    /// Adds the references in a member of the document.
+    pub(super) fn add_member(&mut self, name: &str, json: &'a Json) {
+        if !DECLARATIONS.contains(&name) {
+            self.add(json);
+        }
+    }
+
+    /// Adds the headers to which others refer as a whole.
+    pub(super) fn add_whole_headers(&mut self, others: &Self) {
+        self.strings.extend(&others.strings);
     }
 
     fn add_list(&mut self, items: &'a [Json]) {
@@ -88,6 +112,12 @@ fn extracted(step: &Map<String, Json>) -> Option<&str> {
     header.get("value")?.as_str().filter(|_| is_extraction)
 }
 
+/// Returns true for the step of v1model that drops a packet. It names the standard metadata, and writes only two fields of it, which the
+/// architecture reads.
+fn is_drop(step: &Map<String, Json>) -> bool {
+    step.get("op").is_some_and(|op| op == "mark_to_drop")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -101,6 +131,7 @@ mod tests {
             "parsers": [{"parser_ops": [
                 {"op": "extract", "parameters": [{"type": "regular", "value": "extracted"}]},
                 {"op": "set", "parameters": [{"type": "field", "value": ["h", "f"]}]},
+                {"op": "mark_to_drop", "parameters": [{"type": "header", "value": "standard"}]},
             ]}],
             "deparsers": [{"order": ["first", "second"]}],
         });
@@ -111,6 +142,6 @@ mod tests {
         assert!(!mentions.has("declared", "f") && !mentions.has("extracted", "f"));
         let headers = ["h", "first", "second", "extracted"];
         assert!(headers.iter().all(|header| mentions.has_header(header)));
-        assert!(!mentions.has_header("declared"));
+        assert!(!mentions.has_header("declared") && !mentions.has_header("standard"));
     }
 }

@@ -21,6 +21,7 @@ mod parser;
 mod range;
 mod registers;
 mod source;
+mod temporaries;
 mod tna;
 
 use std::collections::HashMap;

@@ -177,7 +177,7 @@ pub(crate) struct Layout {
     pub(crate) flags: Range<usize>,
     /// The validity of the headers of an unparsed packet: only metadata is valid.
     pub(crate) initially_valid: Vec<u8>,
-    /// Number of bytes of metadata, at the beginning of the state.
+    /// Number of bytes of metadata, at the beginning of the state. Temporary fields follow, up to the flags.
     pub(crate) metadata_bytes: usize,
     /// True if a header that becomes valid keeps what was written to its fields before, as on Tofino, where validity is a
     /// bit beside the fields.
@@ -185,14 +185,18 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Resets a packet's state to that of an unparsed packet: all zero, only metadata is valid.
+    /// Returns true if a part of the state belongs to temporary fields.
+    pub(crate) fn is_temporary(&self, part: &Range<usize>) -> bool {
+        self.metadata_bytes <= part.start && part.end <= self.flags.start
+    }
+
+    /// Resets a packet's state to that of an unparsed packet: all zero except for temporary fields, only metadata is valid.
     pub(crate) fn reset(&self, mem: &mut Vec<u8>) {
-        mem.resize(self.bytes, 0);
-        mem.fill(0);
-        self.reset_validity(mem);
+        self.reset_parts(mem, &[0..self.metadata_bytes, self.flags.start..self.bytes]);
     }
 
     /// Resets some parts of a packet's state, among them all flags. The contents of the others are undefined.
+    #[inline]
     pub(crate) fn reset_parts(&self, mem: &mut Vec<u8>, parts: &[Range<usize>]) {
         mem.resize(self.bytes, 0);
         if cfg!(debug_assertions) {
@@ -309,7 +313,12 @@ impl Layout {
         }
     }
 
-    /// Sets all metadata to zero.
+    /// Sets all temporary fields to zero.
+    pub(crate) fn clear_temporaries(&self, mem: &mut [u8]) {
+        mem[self.metadata_bytes..self.flags.start].fill(0);
+    }
+
+    /// Sets all metadata to zero, except temporary fields.
     pub(crate) fn clear_metadata(&self, mem: &mut [u8]) {
         mem[..self.metadata_bytes].fill(0);
     }
