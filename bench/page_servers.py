@@ -31,7 +31,9 @@ BALANCERS = {"nginx": "tcp", "nginx, no TSO": "tcp_without_tso", "QUIC": "quic"}
 
 
 def table1(rows: Rows) -> str:
-    """Return the section on the cost of CCLB7."""
+    """Return the section on the cost of CCLB7; empty if it was not measured."""
+    if not any(name.startswith("table1_") for name in rows):
+        return ""
     lines = []
     for statistic, parts in PUBLISHED.items():
         total = tuple(round(sum(both), 1) for both in zip(*parts.values(), strict=True))
