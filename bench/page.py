@@ -64,7 +64,7 @@ def katran(rows: Rows) -> str:
     ours, theirs = (figure(rows, "katran_acknowledgment_ns", whose) for whose in ("value", "peer_value"))
     if ours is None or theirs is None:
         return ""
-    return TEMPLATE.section("katran", ours=f"{ours:.0f}", theirs=f"{theirs:.0f}")
+    return TEMPLATE.section("katran", ours=f"{ours:,.0f}", theirs=f"{theirs:,.0f}")
 
 
 def simulator(rows: Rows) -> str:

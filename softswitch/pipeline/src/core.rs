@@ -174,7 +174,7 @@ impl Core {
         now: Nanos,
     ) -> Parsed {
         if self.state.externs.is_observed() {
-            // Traces show the previous value of a field that changes.
+            // A trace shows a field's change from its previous value.
             c.layout.clear_temporaries(&mut pkt.mem);
         }
         let native = unless_observed(self.native.as_deref(), &self.state);

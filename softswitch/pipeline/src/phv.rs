@@ -35,14 +35,6 @@ pub(crate) struct Field {
     pub(crate) signed: bool,
 }
 
-/// An unsigned metadata field of up to 64 bits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
-    off: u32,
-    bytes: u8,
-    mask: u64,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Word(Word),
@@ -72,42 +64,25 @@ fn put_be128(mem: &mut [u8], off: u32, v: u128) {
 }
 
 #[inline]
-fn part<const BYTES: usize>(mem: &[u8], off: u32) -> &[u8; BYTES] {
+fn slot<const BYTES: usize>(mem: &[u8], off: u32) -> &[u8; BYTES] {
     mem[off as usize..].first_chunk().expect("within the state")
 }
 
 #[inline]
-fn part_mut<const BYTES: usize>(mem: &mut [u8], off: u32) -> &mut [u8; BYTES] {
+fn slot_mut<const BYTES: usize>(mem: &mut [u8], off: u32) -> &mut [u8; BYTES] {
     mem[off as usize..]
         .first_chunk_mut()
         .expect("within the state")
-}
-
-#[inline]
-fn get_slot(mem: &[u8], off: u32, bytes: u8) -> u64 {
-    match bytes {
-        1 => mem[off as usize].into(),
-        2 => u16::from_ne_bytes(*part(mem, off)).into(),
-        4 => u32::from_ne_bytes(*part(mem, off)).into(),
-        _ => u64::from_ne_bytes(*part(mem, off)),
-    }
-}
-
-#[inline]
-fn set_slot(mem: &mut [u8], off: u32, bytes: u8, v: u64) {
-    match bytes {
-        1 => mem[off as usize] = v as u8,
-        2 => *part_mut(mem, off) = (v as u16).to_ne_bytes(),
-        4 => *part_mut(mem, off) = (v as u32).to_ne_bytes(),
-        _ => *part_mut(mem, off) = v.to_ne_bytes(),
-    }
 }
 
 impl Word {
     #[inline]
     pub(crate) fn get(self, mem: &[u8]) -> u64 {
         match self {
-            Word::Slot(off, bytes) => get_slot(mem, off, bytes),
+            Word::Slot(off, 1) => mem[off as usize].into(),
+            Word::Slot(off, 2) => u16::from_ne_bytes(*slot(mem, off)).into(),
+            Word::Slot(off, 4) => u32::from_ne_bytes(*slot(mem, off)).into(),
+            Word::Slot(off, _) => u64::from_ne_bytes(*slot(mem, off)),
             Word::Packed { off, shift, mask } => be64(mem, off) >> shift & mask,
             Word::Split { off, shift, mask } => (be128(mem, off) >> shift) as u64 & mask,
         }
@@ -117,7 +92,10 @@ impl Word {
     #[inline]
     pub(crate) fn set(self, mem: &mut [u8], v: u64) {
         match self {
-            Word::Slot(off, bytes) => set_slot(mem, off, bytes, v),
+            Word::Slot(off, 1) => mem[off as usize] = v as u8,
+            Word::Slot(off, 2) => *slot_mut(mem, off) = (v as u16).to_ne_bytes(),
+            Word::Slot(off, 4) => *slot_mut(mem, off) = (v as u32).to_ne_bytes(),
+            Word::Slot(off, _) => *slot_mut(mem, off) = v.to_ne_bytes(),
             Word::Packed { off, shift, mask } => {
                 let word = be64(mem, off) & !(mask << shift) | v << shift;
                 let off = off as usize;
@@ -157,41 +135,6 @@ pub(crate) fn sign_extend64(v: u64, width: u32) -> u64 {
 pub(crate) fn sign_extend128(v: u128, width: u32) -> u128 {
     let unused = 128 - width.clamp(1, 128);
     ((v << unused) as i128 >> unused) as u128
-}
-
-impl Slot {
-    /// Returns the slot of a field; `None` if the field is signed or not in a slot.
-    pub(crate) fn of(field: Field) -> Option<Self> {
-        match field.place {
-            Place::Word(Word::Slot(off, bytes)) if !field.signed => Some(Self {
-                off,
-                bytes,
-                mask: mask64(field.width),
-            }),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn get(self, mem: &[u8]) -> u64 {
-        get_slot(mem, self.off, self.bytes)
-    }
-
-    /// Writes the low bits of `v`.
-    #[inline]
-    pub(crate) fn set(self, mem: &mut [u8], v: u64) {
-        set_slot(mem, self.off, self.bytes, v & self.mask);
-    }
-}
-
-impl From<Slot> for Field {
-    fn from(slot: Slot) -> Self {
-        Self {
-            place: Place::Word(Word::Slot(slot.off, slot.bytes)),
-            width: slot.mask.count_ones(),
-            signed: false,
-        }
-    }
 }
 
 impl Field {

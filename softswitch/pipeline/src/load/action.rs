@@ -114,10 +114,7 @@ impl Call<'_> {
 
     fn drop(&self) -> Result<Op> {
         match self.objects.architecture {
-            Architecture::V1Model(s) => {
-                let group = s.mcast_grp.map(Into::into);
-                Ok(Op::MarkToDrop(s.egress_spec.into(), group))
-            }
+            Architecture::V1Model(s) => Ok(Op::MarkToDrop(s.egress_spec, s.mcast_grp)),
             Architecture::Psa(_) | Architecture::Tna(_) => {
                 Err(self.json.error("this primitive belongs to v1model"))
             }

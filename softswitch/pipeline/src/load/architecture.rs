@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::headers::Names as HeaderNames;
 use super::mentions::Mentions;
 use crate::error::LoadError;
-use crate::phv::Slot;
+use crate::phv::Field;
 use crate::program::architecture::{
     Architecture, PsaHanded, PsaIngressOutput, PsaInput, PsaMetadata, PsaOutput, PsaParserInput,
     Standard,
@@ -221,7 +221,7 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
     let in_header = |header: &str, field: &str| {
         let id = *names.headers.get(header)?;
         let found = names.layout.headers[id as usize].field(field)?;
-        Some((Slot::of(found)?, mentions.has(header, field)))
+        Some((found, mentions.has(header, field)))
     };
     let mut aliases = HashMap::new();
     for alias in root.get("field_aliases").items()? {
@@ -230,7 +230,7 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
         let found = in_header(header.str()?, field.str().unwrap_or(""));
         aliases.insert(from.str()?, found.ok_or_else(|| to.error("unknown field"))?);
     }
-    let find = |group: &str, field: &str| {
+    let find = |group: &str, field: &str| -> Option<(Field, bool)> {
         let full = format!("{group}.{field}");
         aliases
             .get(full.as_str())
@@ -239,15 +239,17 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
             .or_else(|| in_header("standard_metadata", field))
     };
     let need = |field: &str| {
-        let found = find("standard_metadata", field).map(|(slot, _)| slot);
-        found.ok_or_else(|| {
-            root.get("headers")
-                .error(format!("standard_metadata.{field} is missing"))
-        })
+        find("standard_metadata", field)
+            .map(|(found, _)| found)
+            .filter(|f| f.width <= 64)
+            .ok_or_else(|| {
+                root.get("headers")
+                    .error(format!("standard_metadata.{field} is missing"))
+            })
     };
     let mentioned = |group: &str, field: &str| {
-        let (slot, is_mentioned) = find(group, field)?;
-        is_mentioned.then_some(slot)
+        let (found, is_mentioned) = find(group, field)?;
+        is_mentioned.then_some(found)
     };
     Ok(Standard {
         ingress_port: need("ingress_port")?,

@@ -7,14 +7,12 @@ use std::ops::Range;
 use serde_json::Value as Json;
 
 use super::cursor::Cursor;
-use super::mentions::{DECLARATIONS, Mentions};
+use super::mentions::{ACTIONS, DECLARATIONS, Mentions};
 use crate::error::LoadError;
 use crate::program::layout::{HeaderId, Layout};
 
 /// Members of the document that hold the blocks of the gresses.
 const BLOCKS: [&str; 3] = ["parsers", "pipelines", "deparsers"];
-/// The member that holds the actions, to which the tables refer by their ids.
-const ACTIONS: &str = "actions";
 
 /// Parts that are closer together, in bytes, become one.
 const MIN_GAP: usize = 32;

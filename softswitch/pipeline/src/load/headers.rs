@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads header types, instances, stacks and unions: JSON to a [`Layout`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cursor::Cursor;
 use super::temporaries::{self, LOCALS};
@@ -45,6 +45,9 @@ impl HeaderType {
         self.fixed_bits().div_ceil(8).max(self.max_length)
     }
 }
+
+/// Name, type name, type, and whether it is metadata.
+type Part<'a> = (&'a str, &'a str, &'a HeaderType, bool);
 
 /// Assigns offsets: metadata, its temporary fields, then validity and counts, then headers.
 #[derive(Default)]
@@ -116,24 +119,46 @@ fn place_field(arena: &mut Arena, width: u32, signed: bool) -> Field {
     }
 }
 
-/// Assigns each field of metadata its place, temporary ones behind all others. Returns the size of the arena without temporary fields.
-fn place_metadata(
+/// Assigns the fields of metadata for which `is_wanted` is true their places, by position.
+fn place_some(
     arena: &mut Arena,
     t: &HeaderType,
-    is_temporary: impl Fn(&str) -> bool,
-) -> (Vec<Field>, usize) {
-    let (mut places, mut size) = (BTreeMap::new(), 0);
-    for wanted in [false, true] {
-        for (i, (name, width, signed)) in t.fields.iter().enumerate() {
-            if is_temporary(name) == wanted {
-                places.insert(i, place_field(arena, width.unwrap_or(0), *signed));
-            }
-        }
-        if !wanted {
-            size = arena.size as usize;
+    places: &mut BTreeMap<usize, Field>,
+    is_wanted: impl Fn(&str) -> bool,
+) {
+    for (i, (name, width, signed)) in t.fields.iter().enumerate() {
+        if is_wanted(name) {
+            places.insert(i, place_field(arena, width.unwrap_or(0), *signed));
         }
     }
-    (places.into_values().collect(), size)
+}
+
+/// Assigns all metadata its places, temporary fields behind all others. Returns the number of bytes of the others.
+fn place_metadata(
+    arena: &mut Arena,
+    parts: &[Part],
+    temporaries: &HashSet<&str>,
+) -> (Vec<(u32, Vec<Field>)>, usize) {
+    let is_temporary = |header: &str, field: &str| header == LOCALS && temporaries.contains(field);
+    let mut places = vec![(0, Vec::new()); parts.len()];
+    let mut slots = vec![BTreeMap::new(); parts.len()];
+    let in_slots = |&(_, _, t, is_metadata): &Part| is_metadata && t.varbit().is_none();
+    for (i, part) in parts.iter().enumerate() {
+        let &(name, _, t, is_metadata) = part;
+        if in_slots(part) {
+            place_some(arena, t, &mut slots[i], |field| !is_temporary(name, field));
+        } else if is_metadata {
+            places[i] = place_header(arena, t);
+        }
+    }
+    let bytes = arena.size as usize;
+    for (i, part) in parts.iter().enumerate().filter(|(_, part)| in_slots(part)) {
+        place_some(arena, part.2, &mut slots[i], |field| {
+            is_temporary(part.0, field)
+        });
+        places[i].1 = std::mem::take(&mut slots[i]).into_values().collect();
+    }
+    (places, bytes)
 }
 
 /// Assigns header fields their position in wire format. A field behind a variable-length one begins at a byte boundary.
@@ -188,22 +213,9 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
         parts.push((name, type_name, t, h.get("metadata").bool_or(false)?));
     }
 
-    // Metadata comes first, so that it can be cleared in one go, and temporary fields behind it.
+    // Metadata comes first, so that it can be cleared in one go.
     let temporaries = temporaries::find(root)?;
-    let mut places: Vec<(u32, Vec<Field>)> = vec![(0, Vec::new()); parts.len()];
-    let mut metadata: Vec<usize> = (0..parts.len()).filter(|&i| parts[i].3).collect();
-    metadata.sort_by_key(|&i| parts[i].0 == LOCALS);
-    let mut metadata_bytes = 0;
-    for i in metadata {
-        let (name, _, t, _) = parts[i];
-        if t.varbit().is_some() {
-            places[i] = place_header(&mut arena, t);
-            metadata_bytes = arena.size as usize;
-            continue;
-        }
-        let is_temporary = |field: &str| name == LOCALS && temporaries.contains(field);
-        (places[i].1, metadata_bytes) = place_metadata(&mut arena, t, is_temporary);
-    }
+    let (mut places, metadata_bytes) = place_metadata(&mut arena, &parts, &temporaries);
     let valid = arena.take(parts.len() as u32);
     let (stacks, stack_names) = stacks(root, &mut arena, &ids)?;
     let unions = unions(root, &mut arena, &ids)?;

@@ -18,6 +18,9 @@ pub(super) const DECLARATIONS: [&str; 9] = [
     "source_info",
 ];
 
+/// The member of the document that holds the actions, to which tables and conditions refer by their ids.
+pub(super) const ACTIONS: &str = "actions";
+
 /// All references in parts of a document.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions<'a> {
@@ -71,13 +74,6 @@ impl<'a> Mentions<'a> {
         }
     }
 
-    /// Adds the references in a member of the document.
-    pub(super) fn add_member(&mut self, name: &str, json: &'a Json) {
-        if !DECLARATIONS.contains(&name) {
-            self.add(json);
-        }
-    }
-
     /// Adds the headers to which others refer as a whole.
     pub(super) fn add_whole_headers(&mut self, others: &Self) {
         self.strings.extend(&others.strings);
@@ -112,8 +108,8 @@ fn extracted(step: &Map<String, Json>) -> Option<&str> {
     header.get("value")?.as_str().filter(|_| is_extraction)
 }
 
-/// Returns true for the step of v1model that drops a packet. It names the standard metadata, and writes only two fields of it, which the
-/// architecture reads.
+/// Returns true for v1model's step that drops a packet. Its parameter is the standard metadata as a whole, but it writes only two fields,
+/// which the architecture reads in any case.
 fn is_drop(step: &Map<String, Json>) -> bool {
     step.get("op").is_some_and(|op| op == "mark_to_drop")
 }

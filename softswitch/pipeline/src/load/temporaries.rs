@@ -7,11 +7,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value as Json;
 
 use super::cursor::Cursor;
-use super::mentions::Mentions;
+use super::mentions::{ACTIONS, DECLARATIONS, Mentions};
 use crate::error::LoadError;
-
-/// The member of the document that holds the actions.
-const ACTIONS: &str = "actions";
 
 /// The header of local variables. Architectures do not use its fields.
 pub(super) const LOCALS: &str = "scalars";
@@ -23,16 +20,18 @@ type Name<'a> = (&'a str, &'a str);
 pub(super) fn find<'a>(root: &Cursor<'a>) -> Result<HashSet<&'a str>, LoadError> {
     let mut elsewhere = Mentions::default();
     let members = root.json.as_object().into_iter().flatten();
-    for (name, json) in members.filter(|(name, _)| *name != ACTIONS) {
-        elsewhere.add_member(name, json);
+    let is_elsewhere = |name: &str| name != ACTIONS && !DECLARATIONS.contains(&name);
+    for (_, json) in members.filter(|(name, _)| is_elsewhere(name)) {
+        elsewhere.add(json);
     }
     let (mut users, mut set_first) = (HashMap::new(), HashSet::new());
     for action in root.get(ACTIONS).items()? {
         let steps = action.get("primitives").items()?;
+        let may_skip_steps = jumps(&steps);
         let mut mentions = Mentions::default();
         for step in &steps {
             let set = result(step.json).filter(|&field| !mentions.has_field(field));
-            set_first.extend(set.filter(|_| !jumps(&steps)));
+            set_first.extend(set.filter(|_| !may_skip_steps));
             mentions.add(step.json);
         }
         for field in mentions.fields() {

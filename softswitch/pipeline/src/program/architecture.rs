@@ -4,7 +4,7 @@
 use super::op::ColorCodes;
 use super::tna::TnaMetadata;
 use crate::frame::ROOM;
-use crate::phv::{Field, Slot};
+use crate::phv::Field;
 
 /// The architecture that a program was written for.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Architecture {
     /// Returns the field that tells after egress whether the packet is dropped.
     pub(crate) fn egress_fate(&self) -> Field {
         match self {
-            Self::V1Model(standard) => standard.egress_spec.into(),
+            Self::V1Model(standard) => standard.egress_spec,
             Self::Psa(metadata) => metadata.egress_output.drop,
             Self::Tna(metadata) => metadata.egress.drop_ctl,
         }
@@ -54,23 +54,23 @@ impl Architecture {
 /// v1model's standard metadata. Optional fields are present if the program mentions them.
 #[derive(Debug, Clone)]
 pub(crate) struct Standard {
-    pub(crate) ingress_port: Slot,
-    pub(crate) egress_spec: Slot,
-    pub(crate) egress_port: Slot,
-    pub(crate) instance_type: Slot,
-    pub(crate) packet_length: Slot,
-    pub(crate) mcast_grp: Option<Slot>,
-    pub(crate) egress_rid: Option<Slot>,
-    pub(crate) parser_error: Option<Slot>,
-    pub(crate) checksum_error: Option<Slot>,
-    pub(crate) priority: Option<Slot>,
-    pub(crate) ingress_timestamp: Option<Slot>,
-    pub(crate) egress_timestamp: Option<Slot>,
-    pub(crate) enq_timestamp: Option<Slot>,
-    pub(crate) enq_qdepth: Option<Slot>,
-    pub(crate) deq_timedelta: Option<Slot>,
-    pub(crate) deq_qdepth: Option<Slot>,
-    pub(crate) qid: Option<Slot>,
+    pub(crate) ingress_port: Field,
+    pub(crate) egress_spec: Field,
+    pub(crate) egress_port: Field,
+    pub(crate) instance_type: Field,
+    pub(crate) packet_length: Field,
+    pub(crate) mcast_grp: Option<Field>,
+    pub(crate) egress_rid: Option<Field>,
+    pub(crate) parser_error: Option<Field>,
+    pub(crate) checksum_error: Option<Field>,
+    pub(crate) priority: Option<Field>,
+    pub(crate) ingress_timestamp: Option<Field>,
+    pub(crate) egress_timestamp: Option<Field>,
+    pub(crate) enq_timestamp: Option<Field>,
+    pub(crate) enq_qdepth: Option<Field>,
+    pub(crate) deq_timedelta: Option<Field>,
+    pub(crate) deq_qdepth: Option<Field>,
+    pub(crate) qid: Option<Field>,
 }
 
 /// PSA's metadata (PSA 1.2, section 4).

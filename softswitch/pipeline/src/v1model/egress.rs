@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Egress, checksum update and deparser.
 
-use super::{DEPARSER, EGRESS, V1Model, set_if_present};
+use super::{DEPARSER, EGRESS, V1Model};
 use crate::Nanos;
 use crate::core::{MICRO, preserve};
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, InstanceType, Packet, QueueInfo, Recirculated,
 };
+use crate::program::layout::set_if_present;
 
 impl V1Model<'_> {
     /// Runs egress, checksum update and deparser.
@@ -27,9 +28,9 @@ impl V1Model<'_> {
         set_if_present(s.deq_timedelta, mem, queue.deq_timedelta / MICRO);
         set_if_present(s.deq_qdepth, mem, u64::from(queue.deq_qdepth));
         set_if_present(s.qid, mem, u64::from(queue.qid));
-        s.egress_port.set(mem, u64::from(d.egress_port));
-        s.egress_spec.set(mem, drop_port + 1);
-        s.packet_length.set(mem, u64::from(pkt.len));
+        s.egress_port.set64(mem, u64::from(d.egress_port));
+        s.egress_spec.set64(mem, drop_port + 1);
+        s.packet_length.set64(mem, u64::from(pkt.len));
         pkt.clear_requests();
         self.core.apply(self.c, EGRESS, &mut pkt, now);
         if let Some(failure) = self.core.egress_failure(&pkt) {
@@ -44,7 +45,7 @@ impl V1Model<'_> {
             let kind = InstanceType::EgressClone;
             self.enqueue_clones(copy, &pkt, &session, list, kind, &mut out.clones);
         }
-        if s.egress_spec.get(&pkt.mem) == drop_port {
+        if s.egress_spec.get64(&pkt.mem) == drop_port {
             self.core.pool.put(pkt);
             return EgressOutcome::Dropped;
         }
@@ -61,13 +62,13 @@ impl V1Model<'_> {
 
     fn recirculate(&mut self, pkt: Box<Packet>) -> Recirculated {
         let s = self.standard;
-        let ingress_port = s.ingress_port.get(&pkt.mem) as u32;
+        let ingress_port = s.ingress_port.get64(&pkt.mem) as u32;
         let mut next = self.core.pool.get();
         next.reset(&self.c.layout, &pkt.frame);
         preserve(self.c.field_list(pkt.recirculate), &pkt.mem, &mut next.mem);
         s.instance_type
-            .set(&mut next.mem, InstanceType::Recirculated as u64);
-        s.packet_length.set(&mut next.mem, pkt.frame.len() as u64);
+            .set64(&mut next.mem, InstanceType::Recirculated as u64);
+        s.packet_length.set64(&mut next.mem, pkt.frame.len() as u64);
         self.core.pool.put(pkt);
         Recirculated {
             ingress_port,

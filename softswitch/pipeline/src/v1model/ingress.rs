@@ -2,11 +2,12 @@
 //! Parser, checksum verification, ingress, and the packet's fate after it.
 
 use super::replication::descriptor;
-use super::{INGRESS, V1Model, set_if_present};
+use super::{INGRESS, V1Model};
 use crate::Nanos;
 use crate::core::{MICRO, preserve};
 use crate::packet::{Descriptor, IngressOutcome, InstanceType, Packet, Recirculated};
 use crate::program::architecture::Standard;
+use crate::program::layout::set_if_present;
 
 impl V1Model<'_> {
     /// Runs ingress for a packet, of which only the frame counts.
@@ -20,8 +21,8 @@ impl V1Model<'_> {
         pkt.begin(&self.c.layout);
         let length = pkt.frame.len();
         let s = self.standard;
-        s.ingress_port.set(&mut pkt.mem, u64::from(port));
-        s.packet_length.set(&mut pkt.mem, length as u64);
+        s.ingress_port.set64(&mut pkt.mem, u64::from(port));
+        s.packet_length.set64(&mut pkt.mem, length as u64);
         set_if_present(s.ingress_timestamp, &mut pkt.mem, now / MICRO);
         self.traced_ingress((pkt, 0), u64::from(port), now, out)
     }
@@ -35,7 +36,7 @@ impl V1Model<'_> {
     ) -> IngressOutcome {
         let pkt = recirculated.packet;
         let number = pkt.number;
-        let port = self.standard.ingress_port.get(&pkt.mem);
+        let port = self.standard.ingress_port.get64(&pkt.mem);
         self.traced_ingress((pkt, number), port, now, out)
     }
 
@@ -50,11 +51,11 @@ impl V1Model<'_> {
         let (s, first) = (self.standard, out.len());
         if let Some(trace) = self.core.trace() {
             let origin = (port as u32, instance(s, &pkt.mem));
-            trace.begin_ingress(&pkt, number, origin, now, s.egress_spec.into());
+            trace.begin_ingress(&pkt, number, origin, now, s.egress_spec);
         }
         let outcome = self.run_ingress(pkt, port, now, out);
         if let Some(trace) = self.core.trace() {
-            trace.end_ingress(outcome, s.mcast_grp.map(Into::into), &mut out[first..]);
+            trace.end_ingress(outcome, s.mcast_grp, &mut out[first..]);
         }
         outcome
     }
@@ -97,24 +98,24 @@ impl V1Model<'_> {
             next.begin(&self.c.layout);
             preserve(list, &pkt.mem, &mut next.mem);
             s.instance_type
-                .set(&mut next.mem, InstanceType::Resubmitted as u64);
+                .set64(&mut next.mem, InstanceType::Resubmitted as u64);
             s.packet_length
-                .set(&mut next.mem, u64::from(next.ingress_len));
+                .set64(&mut next.mem, u64::from(next.ingress_len));
             self.core.pool.put(std::mem::replace(&mut pkt, next));
         }
         pkt.exit = false;
-        let group = s.mcast_grp.map_or(0, |f| f.get(&pkt.mem)) as u32;
+        let group = s.mcast_grp.map_or(0, |f| f.get64(&pkt.mem)) as u32;
         if group != 0 {
             let copies = self.multicast(pkt, group, out);
             return IngressOutcome::Multicast(copies);
         }
-        let egress_port = s.egress_spec.get(&pkt.mem) as u32;
+        let egress_port = s.egress_spec.get64(&pkt.mem) as u32;
         if egress_port == self.core.options.drop_port {
             self.core.pool.put(pkt);
             return IngressOutcome::Dropped;
         }
         s.instance_type
-            .set(&mut pkt.mem, InstanceType::Normal as u64);
+            .set64(&mut pkt.mem, InstanceType::Normal as u64);
         out.push(descriptor(s, pkt, egress_port, InstanceType::Normal));
         IngressOutcome::Unicast
     }
@@ -134,7 +135,7 @@ impl V1Model<'_> {
         };
         let mut copy = self.core.pool.get();
         copy.reset(&self.c.layout, &pkt.frame);
-        self.standard.ingress_port.set(&mut copy.mem, port);
+        self.standard.ingress_port.set64(&mut copy.mem, port);
         // The parser repeats the original's steps.
         self.core.mute(true);
         self.parse(&mut copy, now);
@@ -158,7 +159,7 @@ fn instance(s: &Standard, mem: &[u8]) -> InstanceType {
         Replication,
         Resubmitted,
     ];
-    let number = s.instance_type.get(mem);
+    let number = s.instance_type.get64(mem);
     all.into_iter()
         .find(|&t| t as u64 == number)
         .unwrap_or(Normal)

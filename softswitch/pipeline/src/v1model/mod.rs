@@ -9,9 +9,9 @@ mod replication;
 use crate::Nanos;
 use crate::core::Core;
 use crate::packet::Packet;
-use crate::phv::Slot;
 use crate::program::Compiled;
 use crate::program::architecture::Standard;
+use crate::program::layout::set_if_present;
 
 /// The blocks, by their position in the program.
 const PARSER: usize = 0;
@@ -33,13 +33,5 @@ impl V1Model<'_> {
         set_if_present(self.standard.parser_error, &mut pkt.mem, parsed.error);
         let is_bad = u64::from(parsed.bad_checksum);
         set_if_present(self.standard.checksum_error, &mut pkt.mem, is_bad);
-    }
-}
-
-/// Writes a field that a program need not mention.
-#[inline]
-fn set_if_present(field: Option<Slot>, mem: &mut [u8], v: u64) {
-    if let Some(field) = field {
-        field.set(mem, v);
     }
 }

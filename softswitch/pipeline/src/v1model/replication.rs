@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Copies: clones and multicast.
 
-use super::{V1Model, set_if_present};
+use super::V1Model;
 use crate::core::preserve;
 use crate::packet::{Descriptor, InstanceType, Packet};
 use crate::program::architecture::Standard;
+use crate::program::layout::set_if_present;
 use crate::state::pre::{CloneSession, Replica};
 
 impl V1Model<'_> {
@@ -19,7 +20,9 @@ impl V1Model<'_> {
     ) {
         self.c.layout.clear_metadata(&mut copy.mem);
         preserve(self.c.field_list(list), &original.mem, &mut copy.mem);
-        self.standard.instance_type.set(&mut copy.mem, kind as u64);
+        self.standard
+            .instance_type
+            .set64(&mut copy.mem, kind as u64);
         if session.truncate_to != 0 {
             copy.truncate_to = session.truncate_to;
             copy.len = copy.len.min(session.truncate_to);
@@ -38,7 +41,7 @@ impl V1Model<'_> {
         out: &mut Vec<Descriptor>,
     ) -> usize {
         let kind = InstanceType::Replication;
-        self.standard.instance_type.set(&mut pkt.mem, kind as u64);
+        self.standard.instance_type.set64(&mut pkt.mem, kind as u64);
         pkt.clear_requests();
         let before = out.len();
         let replicas = self.core.state.pre.group(group);
@@ -68,7 +71,7 @@ pub(super) fn descriptor(
     egress_port: u32,
     instance_type: InstanceType,
 ) -> Descriptor {
-    let priority = standard.priority.map_or(0, |f| f.get(&packet.mem)) as u8;
+    let priority = standard.priority.map_or(0, |f| f.get64(&packet.mem)) as u8;
     Descriptor {
         egress_port,
         priority,
