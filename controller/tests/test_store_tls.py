@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 
 from authorities import Authority
 from frontage.config.store import NatsStore, NatsTls
@@ -109,6 +111,20 @@ async def test_faults_of_the_connection_name_the_fix(folder: Path, port: int, op
     with pytest.raises(StoreError) as caught:
         await Connection.open(settings(folder, port, **options))
     assert expected in str(caught.value)
+
+
+async def test_client_that_ignores_the_timeout_gives_up(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    select = Client._select_next_server
+
+    async def ignore_cancellation(client: Client) -> None:
+        try:
+            await select(client)
+        except asyncio.CancelledError:
+            raise OSError("interrupted") from None
+
+    monkeypatch.setattr(Client, "_select_next_server", ignore_cancellation)
+    with pytest.raises(StoreError, match="the servers reject the credentials"):
+        await Connection.open(settings(folder, port, credentials="wrong"))
 
 
 async def test_misnamed_server_is_refused(folder: Path) -> None:

@@ -45,10 +45,13 @@ async def connect(servers: Sequence[str], seconds: float, ping_interval: int, **
 
     async def on_error(error: Exception) -> None:
         problems[str(error) or type(error).__name__] = None
+        # The client sometimes ignores that it is cancelled, and would then try forever.
+        if limit.expired():
+            raise TimeoutError
 
     try:
-        async with asyncio.timeout(seconds):
-            return await nats.connect(
+        async with asyncio.timeout(seconds) as limit:
+            client = await nats.connect(
                 list(servers),
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=0.2,
@@ -58,10 +61,13 @@ async def connect(servers: Sequence[str], seconds: float, ping_interval: int, **
                 max_outstanding_pings=2,
                 **options,
             )
-    except (OSError, nats.errors.Error) as error:
-        await on_error(error)
+        if not limit.expired():
+            return client
+        await client.close()
     except TimeoutError:
         pass
+    except (OSError, nats.errors.Error) as error:
+        problems[str(error) or type(error).__name__] = None
     # An attempt may fail in several ways, for example when it writes to a connection that the server has closed.
     meanings = (f"{meaning}: {text}" for text in problems for part, meaning in _FIXES.items() if part in text)
     raise UnansweredError(next(meanings, next(reversed(problems), "no answer")))
