@@ -13,6 +13,7 @@ use crate::packet::{Descriptor, EgressOutcome, EgressOutput, IngressOutcome, Pac
 use crate::phv::{Field, Place};
 use crate::pool::Pool;
 use crate::program::Compiled;
+use crate::program::layout::set_inputs;
 use crate::program::locks::LockSet;
 use crate::program::parser::Parsed;
 use crate::state::State;
@@ -188,10 +189,18 @@ impl Core {
         parsed
     }
 
-    /// Runs a control to its end.
-    pub(crate) fn apply(&mut self, c: &Compiled, control: usize, pkt: &mut Packet, now: Nanos) {
+    /// Sets a control's [inputs](crate::program::architecture::Architecture::inputs), and runs it to its end.
+    pub(crate) fn apply(
+        &mut self,
+        c: &Compiled,
+        control: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+        input: &[u64],
+    ) {
         let native = unless_observed(self.native.as_deref(), &self.state);
-        if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now)) {
+        if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now, input)) {
+            set_inputs(c.architecture.inputs(control), &mut pkt.mem, input);
             self.state.apply(c, control, pkt, now);
         }
         self.state.externs.release_locks(LockSet::MAX);

@@ -254,20 +254,28 @@ fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
     Ok(Standard {
         ingress_port: need("ingress_port")?,
         egress_spec: need("egress_spec")?,
-        egress_port: need("egress_port")?,
         instance_type: need("instance_type")?,
         packet_length: need("packet_length")?,
         mcast_grp: mentioned("intrinsic_metadata", "mcast_grp"),
         egress_rid: mentioned("intrinsic_metadata", "egress_rid"),
-        parser_error: mentioned("standard_metadata", "parser_error"),
-        checksum_error: mentioned("standard_metadata", "checksum_error"),
         priority: mentioned("intrinsic_metadata", "priority"),
         ingress_timestamp: mentioned("intrinsic_metadata", "ingress_global_timestamp"),
-        egress_timestamp: mentioned("intrinsic_metadata", "egress_global_timestamp"),
-        enq_timestamp: mentioned("queueing_metadata", "enq_timestamp"),
-        enq_qdepth: mentioned("queueing_metadata", "enq_qdepth"),
-        deq_timedelta: mentioned("queueing_metadata", "deq_timedelta"),
-        deq_qdepth: mentioned("queueing_metadata", "deq_qdepth"),
-        qid: mentioned("queueing_metadata", "qid"),
+        inputs: [
+            vec![
+                mentioned("standard_metadata", "parser_error"),
+                mentioned("standard_metadata", "checksum_error"),
+            ],
+            vec![
+                mentioned("intrinsic_metadata", "egress_global_timestamp"),
+                mentioned("queueing_metadata", "enq_timestamp"),
+                mentioned("queueing_metadata", "enq_qdepth"),
+                mentioned("queueing_metadata", "deq_timedelta"),
+                mentioned("queueing_metadata", "deq_qdepth"),
+                mentioned("queueing_metadata", "qid"),
+                Some(need("egress_port")?),
+                Some(need("egress_spec")?),
+                Some(need("packet_length")?),
+            ],
+        ],
     })
 }

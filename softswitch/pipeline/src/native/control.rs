@@ -12,10 +12,25 @@ use super::action::may_exit;
 use super::generator::{Args, Gen, Result};
 use super::runtime::{Callout, Context};
 use crate::packet::Packet;
+use crate::phv::Field;
 use crate::program::control::{ControlNode, END, order};
 use crate::program::locks::LockSet;
 
 impl Gen<'_, '_> {
+    /// Sets the inputs of a control.
+    pub(super) fn inputs(&mut self, fields: &[Option<Field>]) -> Result<()> {
+        let values = self.context(offset_of!(Context, input));
+        for (i, field) in fields.iter().enumerate() {
+            if let Some(field) = field {
+                let at = (i * size_of::<u64>()) as i32;
+                let value = self.b.ins().load(I64, Self::other(), values, at);
+                let zero = self.int(0);
+                self.set_field128(*field, [value, zero])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Compiles the control flow that begins at a node, up to its return.
     pub(super) fn control(&mut self, first: u32) -> Result<()> {
         let order = order(&self.c.nodes, &self.c.tables, first).nodes;

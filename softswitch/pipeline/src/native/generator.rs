@@ -220,7 +220,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         known.insert(w, v);
     }
 
-    fn arrive(&mut self, block: Block) {
+    pub(super) fn arrive(&mut self, block: Block) {
         let here = &self.known;
         match self.arriving.get_mut(&block) {
             Some(there) if Rc::ptr_eq(there, here) => {}

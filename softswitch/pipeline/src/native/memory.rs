@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Generates code that reads and writes fields.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 
-use super::generator::{Gen, Result, Unsupported};
+use super::generator::{Gen, Known, Result, Unsupported};
 use crate::phv::{Field, Place, Word, mask64};
+use crate::program::op::Target;
 
 /// The low and high half of a 128-bit value.
 pub(super) type Pair = [Value; 2];
@@ -93,6 +95,21 @@ impl Gen<'_, '_> {
             let (first, end) = extent(w);
             end <= from || to <= first
         });
+    }
+
+    /// Discards the known value of a place that a callout may have written.
+    pub(super) fn forget_target(&mut self, to: &Target) {
+        match to {
+            Target::Word(w, _) => {
+                let (first, end) = extent(*w);
+                self.forget(first, end);
+            }
+            Target::Field(f) => {
+                let Range { start, end } = f.bytes();
+                self.forget(start as u32 * 8, end as u32 * 8);
+            }
+            Target::Dyn(_) => self.known = Known::default(),
+        }
     }
 
     /// Converts between native and network byte order.

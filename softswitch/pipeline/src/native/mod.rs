@@ -36,7 +36,7 @@ use crate::program::Compiled;
 use crate::program::parser::Parsed;
 use crate::state::State;
 use generator::Gen;
-use runtime::{Code, Entry, enter};
+use runtime::{Buffers, Code, Entry, enter};
 
 /// The native code of a program; it may run only with this program.
 pub(crate) struct Native {
@@ -70,6 +70,7 @@ impl Native {
             .zip(&c.controls)
             .map(|(n, &first)| {
                 define(&mut module, target, &format!("control {n}"), |g| {
+                    g.inputs(c.architecture.inputs(n))?;
                     g.control(first)
                 })
             })
@@ -185,11 +186,11 @@ impl Native {
         pkt: &mut Packet,
         now: Nanos,
     ) -> Option<Parsed> {
-        let result = enter(self.parsers[parser]?, c, state, pkt, now, &mut []);
+        let result = enter(self.parsers[parser]?, c, state, pkt, now, Buffers::default());
         Some(parser::parsed(result))
     }
 
-    /// Runs a control; returns false if the interpreter must do it.
+    /// Sets a control's inputs and runs it; returns false, and does nothing, if the interpreter must do it.
     pub(crate) fn apply(
         &self,
         c: &Compiled,
@@ -197,12 +198,15 @@ impl Native {
         state: &mut State,
         pkt: &mut Packet,
         now: Nanos,
+        input: &[u64],
     ) -> bool {
-        let entry = self.controls[control];
-        if let Some(entry) = entry {
-            enter(entry, c, state, pkt, now, &mut []);
-        }
-        entry.is_some()
+        let Some(entry) = self.controls[control] else {
+            return false;
+        };
+        let fields = c.architecture.inputs(control);
+        assert_eq!(input.len(), fields.len(), "one value for each field");
+        enter(entry, c, state, pkt, now, Buffers { input, out: &mut [] });
+        true
     }
 
     /// Updates checksums and emits a deparser's headers to the beginning of `out`; returns their length in bytes, or `None`
@@ -220,6 +224,7 @@ impl Native {
         if out.len() < most {
             out.resize(most, 0);
         }
-        Some(enter(entry, c, state, pkt, now, out) as usize)
+        let buffers = Buffers { input: &[], out };
+        Some(enter(entry, c, state, pkt, now, buffers) as usize)
     }
 }

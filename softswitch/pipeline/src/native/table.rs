@@ -14,6 +14,7 @@ use super::runtime::{Callout, Context, HIT};
 use crate::entry::{CounterValue, EntryAction};
 use crate::phv::mask64;
 use crate::program::control::Next;
+use crate::program::op::Target;
 use crate::state::table::{NO_ACTION, Table};
 use crate::state::view::TableView;
 
@@ -104,11 +105,13 @@ impl Gen<'_, '_> {
         let key = self.key(table)?;
         if let Some(key) = &key
             && table.profile.is_none()
-            && table.meter.is_none()
             && !table.has_direct_state
             && !info.idle_timeout
         {
             let record = self.find(number, key)?;
+            if let Some(meter) = &table.meter {
+                self.meter(number, &meter.to, record)?;
+            }
             return Ok(self.hit_or_miss(number, record));
         }
         let key = match key {
@@ -130,8 +133,7 @@ impl Gen<'_, '_> {
     /// Compiles the lookup of the record number of the entry that a key hits; the default entry's is 0.
     fn find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let Some(bits) = self.c.tables[number as usize].shape.short_bits() else {
-            let (n, at) = (self.int(number.into()), self.store_key(key)?);
-            return Ok(self.call(Callout::Find, &[n, at]));
+            return self.find_long(number, key);
         };
         let dense = self.view(number, offset_of!(TableView, dense));
         let at = match key {
@@ -143,6 +145,37 @@ impl Gen<'_, '_> {
         };
         let record = self.b.ins().load(I32, Self::other(), at, 0);
         Ok(self.b.ins().uextend(I64, record))
+    }
+
+    /// Compiles the lookup of a key that is not an index of an array. It calls the table only if that has entries.
+    fn find_long(&mut self, number: u32, key: &[Value]) -> Result<Value> {
+        let (call, done) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(done, I64);
+        let len = self.view(number, offset_of!(TableView, len));
+        let none = self.int(0);
+        self.arrive(call);
+        self.arrive(done);
+        self.b.ins().brif(len, call, &[], done, &[none.into()]);
+        self.enter(call)?;
+        let (n, at) = (self.int(number.into()), self.store_key(key)?);
+        let found = self.call(Callout::Find, &[n, at]);
+        self.jump_with(done, found);
+        self.enter(done)?;
+        Ok(self.b.block_params(done)[0])
+    }
+
+    /// Meters a packet that hits a record, or one that misses if the default entry's meter is configured.
+    fn meter(&mut self, number: u32, to: &Target, record: Value) -> Result<()> {
+        let (call, done) = (self.b.create_block(), self.b.create_block());
+        let misses = self.view(number, offset_of!(TableView, meters_misses));
+        let is_metered = self.b.ins().bor(record, misses);
+        self.brif(is_metered, call, done);
+        self.enter(call)?;
+        let n = self.int(number.into());
+        self.call(Callout::Meter, &[n, record]);
+        self.forget_target(to);
+        self.jump(done);
+        self.enter(done)
     }
 
     /// Counts a packet in a record, and loads the record's content.

@@ -33,6 +33,14 @@ impl Architecture {
         }
     }
 
+    /// Returns the fields that the switch sets before a control, in the order of the switch's values.
+    pub(crate) fn inputs(&self, control: usize) -> &[Option<Field>] {
+        match self {
+            Self::V1Model(standard) => &standard.inputs[control],
+            Self::Psa(_) | Self::Tna(_) => &[],
+        }
+    }
+
     /// Returns the number of bytes of room in front of received frames, where the chip puts its own headers.
     pub(crate) fn room(&self) -> usize {
         match self {
@@ -56,21 +64,14 @@ impl Architecture {
 pub(crate) struct Standard {
     pub(crate) ingress_port: Field,
     pub(crate) egress_spec: Field,
-    pub(crate) egress_port: Field,
     pub(crate) instance_type: Field,
     pub(crate) packet_length: Field,
     pub(crate) mcast_grp: Option<Field>,
     pub(crate) egress_rid: Option<Field>,
-    pub(crate) parser_error: Option<Field>,
-    pub(crate) checksum_error: Option<Field>,
     pub(crate) priority: Option<Field>,
     pub(crate) ingress_timestamp: Option<Field>,
-    pub(crate) egress_timestamp: Option<Field>,
-    pub(crate) enq_timestamp: Option<Field>,
-    pub(crate) enq_qdepth: Option<Field>,
-    pub(crate) deq_timedelta: Option<Field>,
-    pub(crate) deq_qdepth: Option<Field>,
-    pub(crate) qid: Option<Field>,
+    /// The fields that the switch sets before each control, in the order of the switch's values.
+    pub(crate) inputs: [Vec<Option<Field>>; 2],
 }
 
 /// PSA's metadata (PSA 1.2, section 4).

@@ -324,6 +324,13 @@ impl Layout {
     }
 }
 
+/// Writes the fields that the switch sets before a control, of which a program need not declare all.
+pub(crate) fn set_inputs(fields: &[Option<Field>], mem: &mut [u8], values: &[u64]) {
+    for (&field, &value) in fields.iter().zip(values) {
+        set_if_present(field, mem, value);
+    }
+}
+
 /// Writes a field that a program need not declare.
 pub(crate) fn set_if_present(field: Option<Field>, mem: &mut [u8], v: u64) {
     if let Some(f) = field {

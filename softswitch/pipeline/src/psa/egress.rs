@@ -19,7 +19,7 @@ impl Psa<'_> {
         self.parse(EGRESS, (&m.egress_parser, &m.egress), &mut pkt, now);
         m.egress_output.clone.set64(&mut pkt.mem, 0);
         m.egress_output.drop.set64(&mut pkt.mem, 0);
-        self.core.apply(self.c, EGRESS, &mut pkt, now);
+        self.core.apply(self.c, EGRESS, &mut pkt, now, &[]);
         if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;

@@ -69,7 +69,7 @@ impl Psa<'_> {
             set_parser_input(&m.ingress_parser, &mut pkt.mem, port, path);
             self.parse(INGRESS, (&m.ingress_parser, &m.ingress), &mut pkt, now);
             self.set_default_output(&mut pkt);
-            self.core.apply(self.c, INGRESS, &mut pkt, now);
+            self.core.apply(self.c, INGRESS, &mut pkt, now, &[]);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 self.core.pool.put(pkt);
                 return failure;

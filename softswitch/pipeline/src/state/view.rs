@@ -60,10 +60,14 @@ impl Views {
     }
 }
 
-/// Addresses of a table's data that native code reads and of its counters. The table's owner renews the view after a move.
+/// A table's data that native code reads, and the addresses of its counters. The table's owner renews the view after changes.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct TableView {
+    /// Number of entries.
+    pub(crate) len: u64,
+    /// 1 if misses are metered, otherwise 0.
+    pub(crate) meters_misses: u64,
     /// Numbers of records, by short keys.
     pub(crate) dense: *const u32,
     pub(crate) records: *const u64,
@@ -77,25 +81,15 @@ unsafe impl Send for TableView {}
 // SAFETY: a shared view is not dereferenced.
 unsafe impl Sync for TableView {}
 
-impl TableView {
-    /// Creates the view of a table with records of this many words.
-    pub(crate) fn new(
-        dense: Option<&[u32]>,
-        records: &[u64],
-        stride: usize,
-        counters: &mut [CounterValue],
-    ) -> Self {
-        Self {
-            dense: dense.map_or(std::ptr::null(), <[u32]>::as_ptr),
-            records: records.as_ptr(),
-            record_bytes: stride * size_of::<u64>(),
-            counters: counters.as_mut_ptr(),
-        }
-    }
-}
-
 impl Default for TableView {
     fn default() -> Self {
-        Self::new(None, &[], 0, &mut [])
+        Self {
+            len: 0,
+            meters_misses: 0,
+            dense: std::ptr::null(),
+            records: std::ptr::null(),
+            record_bytes: 0,
+            counters: std::ptr::null_mut(),
+        }
     }
 }

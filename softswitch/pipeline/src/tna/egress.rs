@@ -31,7 +31,7 @@ impl Tna<'_> {
         let prefix = self.add_egress_prefix(&mut pkt, port, &queue);
         self.parse(EGRESS, &mut pkt, prefix, now);
         let block = self.block(EGRESS);
-        self.core.apply(self.c, block, &mut pkt, now);
+        self.core.apply(self.c, block, &mut pkt, now, &[]);
         if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;

@@ -45,7 +45,7 @@ impl Tna<'_> {
             for (field, value) in fields {
                 set_if_present(field, &mut thread.mem, value);
             }
-            self.core.apply(self.c, control, &mut thread, now);
+            self.core.apply(self.c, control, &mut thread, now, &[]);
             self.core.pool.put(thread);
         }
         self.core.mute(false);

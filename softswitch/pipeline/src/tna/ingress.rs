@@ -73,7 +73,7 @@ impl Tna<'_> {
                 return self.discard(pkt, IngressOutcome::ParserError);
             }
             let block = self.block(INGRESS);
-            self.core.apply(self.c, block, &mut pkt, now);
+            self.core.apply(self.c, block, &mut pkt, now, &[]);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard(pkt, failure);
             }

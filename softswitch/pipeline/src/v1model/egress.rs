@@ -7,7 +7,6 @@ use crate::core::{MICRO, preserve};
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, InstanceType, Packet, QueueInfo, Recirculated,
 };
-use crate::program::layout::set_if_present;
 
 impl V1Model<'_> {
     /// Runs egress, checksum update and deparser.
@@ -21,18 +20,19 @@ impl V1Model<'_> {
         let s = self.standard;
         let mut pkt = d.packet;
         let drop_port = u64::from(self.core.options.drop_port);
-        let mem = &mut pkt.mem;
-        set_if_present(s.egress_timestamp, mem, now / MICRO);
-        set_if_present(s.enq_timestamp, mem, queue.enq_timestamp / MICRO);
-        set_if_present(s.enq_qdepth, mem, u64::from(queue.enq_qdepth));
-        set_if_present(s.deq_timedelta, mem, queue.deq_timedelta / MICRO);
-        set_if_present(s.deq_qdepth, mem, u64::from(queue.deq_qdepth));
-        set_if_present(s.qid, mem, u64::from(queue.qid));
-        s.egress_port.set64(mem, u64::from(d.egress_port));
-        s.egress_spec.set64(mem, drop_port + 1);
-        s.packet_length.set64(mem, u64::from(pkt.len));
+        let input = [
+            now / MICRO,
+            queue.enq_timestamp / MICRO,
+            queue.enq_qdepth.into(),
+            queue.deq_timedelta / MICRO,
+            queue.deq_qdepth.into(),
+            queue.qid.into(),
+            d.egress_port.into(),
+            drop_port + 1,
+            pkt.len.into(),
+        ];
         pkt.clear_requests();
-        self.core.apply(self.c, EGRESS, &mut pkt, now);
+        self.core.apply(self.c, EGRESS, &mut pkt, now, &input);
         if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;

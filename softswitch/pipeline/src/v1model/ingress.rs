@@ -7,7 +7,7 @@ use crate::Nanos;
 use crate::core::{MICRO, preserve};
 use crate::packet::{Descriptor, IngressOutcome, InstanceType, Packet, Recirculated};
 use crate::program::architecture::Standard;
-use crate::program::layout::set_if_present;
+use crate::program::layout::{set_if_present, set_inputs};
 
 impl V1Model<'_> {
     /// Runs ingress for a packet, of which only the frame counts.
@@ -71,8 +71,8 @@ impl V1Model<'_> {
         let s = self.standard;
         let mut resubmits = 0;
         loop {
-            self.parse(&mut pkt, now);
-            self.core.apply(self.c, INGRESS, &mut pkt, now);
+            let input = self.parse(&mut pkt, now);
+            self.core.apply(self.c, INGRESS, &mut pkt, now, &input);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 self.core.pool.put(pkt);
                 return failure;
@@ -138,8 +138,9 @@ impl V1Model<'_> {
         self.standard.ingress_port.set64(&mut copy.mem, port);
         // The parser repeats the original's steps.
         self.core.mute(true);
-        self.parse(&mut copy, now);
+        let input = self.parse(&mut copy, now);
         self.core.mute(false);
+        set_inputs(&self.standard.inputs[INGRESS], &mut copy.mem, &input);
         copy.clear_requests();
         self.enqueue_clones(copy, pkt, &session, list, InstanceType::IngressClone, out);
     }

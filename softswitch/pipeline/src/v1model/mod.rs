@@ -11,7 +11,6 @@ use crate::core::Core;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::architecture::Standard;
-use crate::program::layout::set_if_present;
 
 /// The blocks, by their position in the program.
 const PARSER: usize = 0;
@@ -27,11 +26,9 @@ pub(crate) struct V1Model<'a> {
 }
 
 impl V1Model<'_> {
-    /// Runs the parser and verifies checksums.
-    fn parse(&mut self, pkt: &mut Packet, now: Nanos) {
+    /// Runs the parser and verifies checksums. Returns the input of ingress.
+    fn parse(&mut self, pkt: &mut Packet, now: Nanos) -> [u64; 2] {
         let parsed = self.core.parse(self.c, PARSER, pkt, now);
-        set_if_present(self.standard.parser_error, &mut pkt.mem, parsed.error);
-        let is_bad = u64::from(parsed.bad_checksum);
-        set_if_present(self.standard.checksum_error, &mut pkt.mem, is_bad);
+        [parsed.error, parsed.bad_checksum.into()]
     }
 }

@@ -4,7 +4,7 @@
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use super::Context;
-use crate::interpreter::control::{choose, meter};
+use crate::interpreter::control::{self, choose};
 use crate::interpreter::eval::Env;
 use crate::interpreter::machine::Machine;
 use crate::packet::{Front, Packet};
@@ -38,6 +38,8 @@ pub(in crate::native) enum Callout {
     Find,
     /// Looks up a table's entry, counts the hit, and selects the action.
     Apply,
+    /// Meters the packet in a record.
+    Meter,
     /// Runs the selected action.
     Chosen,
     /// Takes locks of registers.
@@ -66,6 +68,7 @@ impl Callout {
             Self::Condition => condition as *const (),
             Self::Find => find as *const (),
             Self::Apply => apply as *const (),
+            Self::Meter => meter as *const (),
             Self::Chosen => chosen as *const (),
             Self::TakeLocks => take_locks as *const (),
             Self::ReleaseLocks => release_locks as *const (),
@@ -209,13 +212,25 @@ callout! {
             (pkt.entry, pkt.entry_table) = (slot, number);
         }
         let mut m = Machine::new(c, &mut state.externs, pkt, now);
-        meter(fixed, slot, (&mut *tables, number), &mut m);
+        control::meter(fixed, slot, (&mut *tables, number), &mut m);
         let table = &tables[number as usize];
         let call = choose(c, fixed, slot, table, &state.profiles, &mut m).0;
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, c.args));
         let (at, n) = (args.as_ptr(), args.len() as u64);
         (ctx.args, ctx.args_len) = (at, n);
         u64::from(action) << 32 | if slot.is_some() { HIT } else { 0 }
+    }
+}
+
+callout! {
+    fn meter(ctx, number: u64, record: u64) {
+        let now = ctx.now;
+        let (state, c, pkt) = ctx.parts();
+        let fixed = &c.tables[number as usize];
+        let slot = (record as u32).checked_sub(1);
+        let mut m = Machine::new(c, &mut state.externs, pkt, now);
+        control::meter(fixed, slot, (&mut state.tables, number as u32), &mut m);
+        0
     }
 }
 

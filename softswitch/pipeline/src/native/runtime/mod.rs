@@ -2,7 +2,7 @@
 //! The interface between native code and Rust: calls into native code, calls from it, and its memory.
 //!
 //! Native code receives one [`Context`], which lives as long as the call. It accesses the packet's state within the
-//! layout's size, the frame within its length, and arrays within their number of cells. The first bound is checked at code
+//! layout's size, the frame within its length, the inputs of its control, and arrays within their number of cells. The first bound is checked at code
 //! generation, the others at run time. In a table it reads the records whose numbers the table returns; in the array for
 //! short keys it masks the index to the array's length.
 
@@ -31,6 +31,8 @@ pub(super) struct Context {
     pub(super) entry_counters: *const View,
     pub(super) tables: *const Table,
     pub(super) sums: *mut u16,
+    /// Values of a control's inputs.
+    pub(super) input: *const u64,
     /// Output buffer for the emitted headers.
     pub(super) out: *mut u8,
     /// Arguments of the action that a table selected.
@@ -79,14 +81,23 @@ impl Drop for Code {
     }
 }
 
-/// Runs native code of this program on a packet; `out` must have room for the emitted headers.
+/// The memory that a function reads or writes besides the packet and the program's state.
+#[derive(Default)]
+pub(super) struct Buffers<'a> {
+    /// Values of a control's inputs, one for each field.
+    pub(super) input: &'a [u64],
+    /// Room for the headers that a deparser emits.
+    pub(super) out: &'a mut [u8],
+}
+
+/// Runs native code of this program on a packet.
 pub(super) fn enter(
     entry: Entry,
     c: &Compiled,
     state: &mut State,
     pkt: &mut Packet,
     now: Nanos,
-    out: &mut [u8],
+    buffers: Buffers<'_>,
 ) -> u64 {
     assert_eq!(
         pkt.mem.len(),
@@ -103,7 +114,8 @@ pub(super) fn enter(
         entry_counters: state.views.entry_counters.as_ptr(),
         tables: state.tables.as_ptr(),
         sums: state.externs.sums.as_mut_ptr(),
-        out: out.as_mut_ptr(),
+        input: buffers.input.as_ptr(),
+        out: buffers.out.as_mut_ptr(),
         args: std::ptr::null(),
         args_len: 0,
         drop_port: state.externs.drop_port.into(),

@@ -12,6 +12,7 @@ use crate::entry::{ColorCounters, CounterValue, EntryKey, MeterConfig};
 use crate::error::StateError;
 use crate::info::{DirectRegisterId, TableId};
 use crate::pipeline::Pipeline;
+use crate::state::meter::Meter;
 use crate::state::table::Table;
 use crate::value::Value;
 
@@ -173,11 +174,8 @@ impl Pipeline {
             let (t, slot) = p.found_mut(table, key)?;
             let what = format!("direct meter of table {}", t.name);
             check_meter(&what, config)?;
-            let meter = t.meter_mut(slot);
-            meter
-                .ok_or(StateError::NotFound { what })?
-                .configure(config);
-            Ok(())
+            let changed = t.change_meter(slot, |meter| meter.configure(config));
+            changed.ok_or(StateError::NotFound { what })
         })
     }
 
@@ -201,9 +199,8 @@ impl Pipeline {
         self.change(|p| {
             let (t, slot) = p.found_mut(table, key)?;
             let what = format!("direct meter of table {}", t.name);
-            let meter = t.meter_mut(slot);
-            meter.ok_or(StateError::NotFound { what })?.reset_counters();
-            Ok(())
+            let changed = t.change_meter(slot, Meter::reset_counters);
+            changed.ok_or(StateError::NotFound { what })
         })
     }
 
@@ -226,8 +223,8 @@ impl Pipeline {
     ) -> Result<()> {
         self.change(|p| {
             let (t, slot) = p.found_mut(table, key)?;
-            if let (Some(meter), Some(state)) = (t.meter_mut(slot), state.next()) {
-                *meter = state;
+            if let Some(state) = state.next() {
+                t.change_meter(slot, |meter| *meter = state);
             }
             Ok(())
         })

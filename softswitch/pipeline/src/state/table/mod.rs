@@ -139,10 +139,18 @@ impl Table {
         table
     }
 
-    /// Updates the addresses for native code; must be called after each change that may move data.
+    /// Renews the view for native code; must be called after each change of entries or meters.
     fn look(&mut self) {
-        let (records, stride) = (self.targets.words(), self.targets.stride());
-        self.view = TableView::new(self.space.dense(), records, stride, &mut self.counters);
+        let default_meter = self.meters.first_mut();
+        let meters_misses = default_meter.is_some_and(|m| m.get_mut().config().is_some());
+        self.view = TableView {
+            len: self.len() as u64,
+            meters_misses: meters_misses.into(),
+            dense: self.space.dense().map_or(std::ptr::null(), <[u32]>::as_ptr),
+            records: self.targets.words().as_ptr(),
+            record_bytes: self.targets.stride() * size_of::<u64>(),
+            counters: self.counters.as_mut_ptr(),
+        };
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -292,6 +300,7 @@ impl Table {
         self.space.remove(slot, &self.shape);
         let old = self.target(slot).to_owned();
         self.targets.set(Some(slot), None);
+        self.look();
         old
     }
 
@@ -354,6 +363,17 @@ impl Table {
 
     pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
         self.meters.get_mut(record(slot)).map(Mutex::get_mut)
+    }
+
+    /// Changes the meter of the entry in a slot, or of the default entry; `None` if the table does not have meters.
+    pub(crate) fn change_meter(
+        &mut self,
+        slot: Option<u32>,
+        change: impl FnOnce(&mut Meter),
+    ) -> Option<()> {
+        change(self.meter_mut(slot)?);
+        self.look();
+        Some(())
     }
 
     /// Returns the number of counters: one per record, or none.
