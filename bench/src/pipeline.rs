@@ -26,6 +26,8 @@ pub const NS_PER_PACKET: u64 = 1000;
 /// Pause between two rounds of the packets, after which the switch has forgotten the handshakes of the previous round.
 pub const PAUSE_NS: u64 = 20_000_000_000;
 
+/// Number of packets to whose paths the pipeline adapts before the runs.
+const WARM_UP: usize = 500_000;
 /// Number of packets of each kind of which instructions are counted, because single steps are slow.
 const COUNTED: usize = 6;
 
@@ -100,6 +102,7 @@ impl<'a> Bench<'a> {
         for packet in packets {
             device.check(packet)?;
         }
+        device.warm_up(&packets.iter().collect::<Vec<_>>());
         Ok(Self {
             device,
             kinds: by_kind(packets),
@@ -238,6 +241,15 @@ impl Device {
             );
         }
         Ok(())
+    }
+
+    /// Processes packets until the pipeline has adapted to them.
+    fn warm_up(&mut self, packets: &[&Packet]) {
+        for _ in 0..WARM_UP.div_ceil(packets.len()) {
+            self.path.now += PAUSE_NS;
+            self.transmit(packets);
+        }
+        self.pipeline.adapt();
     }
 
     /// Processes packets, and returns how many leave by their port.

@@ -73,9 +73,17 @@ impl<'a> Bench<'a> {
     fn new(site: &Site, packets: &'a [Packet]) -> Result<Self> {
         let pipeline = Arc::new(ParallelPipeline::new(site.pipeline()?, THREADS));
         let lanes = (0..THREADS).filter_map(|number| pipeline.lane(number));
+        let mut lanes: Vec<_> = lanes.map(|lane| (lane, Path::default())).collect();
         let (first, second) = packets.split_at(packets.len() / THREADS);
+        for part in [first, second] {
+            run(&mut lanes[..1], &[part])?;
+        }
+        // Native code adapts to the packets.
+        for (lane, _) in &mut lanes {
+            lane.begin().adapt();
+        }
         Ok(Self {
-            lanes: lanes.map(|lane| (lane, Path::default())).collect(),
+            lanes,
             parts: [first, second],
             one: Vec::new(),
             two: Vec::new(),

@@ -2,10 +2,9 @@
 //! The parts that all architectures share: the state of a program, the engine that runs its blocks, and buffers for
 //! packets.
 
-use std::sync::Arc;
-
 use crate::Nanos;
 use crate::digest::Digest;
+use crate::executable::Adaptive;
 use crate::info::DigestId;
 use crate::native::Native;
 use crate::options::Options;
@@ -29,7 +28,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) state: Pipes,
     /// The program's native code, if packets run in native code.
-    native: Option<Arc<Native>>,
+    native: Option<Adaptive>,
     pub(crate) pool: Pool,
     /// A buffer for the headers that a deparser emits.
     headers: Vec<u8>,
@@ -38,7 +37,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(c: &Compiled, native: Option<Arc<Native>>, options: Options) -> Self {
+    pub(crate) fn new(c: &Compiled, native: Option<Adaptive>, options: Options) -> Self {
         Self {
             state: Pipes::new(c, &options),
             options,
@@ -57,7 +56,7 @@ impl Core {
     pub(crate) unsafe fn lane(
         &self,
         c: &Compiled,
-        native: Option<Arc<Native>>,
+        native: Option<Adaptive>,
         number: usize,
         locks: RegisterLocks,
     ) -> Self {
@@ -162,7 +161,7 @@ impl Core {
 
     /// Returns true if a parser takes the chip's header from the packet's values instead of the frame.
     pub(crate) fn receives_header(&self, parser: usize) -> bool {
-        let native = unless_observed(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_ref(), &self.state);
         native.is_some_and(|native| native.receives_header(parser))
     }
 
@@ -178,7 +177,7 @@ impl Core {
             // A trace shows a field's change from its previous value.
             c.layout.clear_temporaries(&mut pkt.mem);
         }
-        let native = unless_observed(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_ref(), &self.state);
         let parsed = match native.and_then(|n| n.parse(c, parser, &mut self.state, pkt, now)) {
             Some(parsed) => parsed,
             None => self.state.parse(c, parser, pkt, now),
@@ -198,12 +197,23 @@ impl Core {
         now: Nanos,
         input: &[u64],
     ) {
-        let native = unless_observed(self.native.as_deref(), &self.state);
+        self.state.externs.path = self.native.as_mut().and_then(Adaptive::sample);
+        let native = unless_observed(self.native.as_ref(), &self.state);
         if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now, input)) {
             set_inputs(c.architecture.inputs(control), &mut pkt.mem, input);
             self.state.apply(c, control, pkt, now);
+            if let (Some(path), Some(native)) = (self.state.externs.path.take(), &mut self.native) {
+                native.add(control, path);
+            }
         }
         self.state.externs.release_locks(LockSet::MAX);
+    }
+
+    /// Compiles native code for the paths that were noted since the last time.
+    pub(crate) fn adapt(&mut self) {
+        if let Some(native) = &mut self.native {
+            native.adapt();
+        }
     }
 
     /// Keeps the digest that the program asked for.
@@ -262,7 +272,7 @@ impl Core {
         pkt: &mut Packet,
         now: Nanos,
     ) -> usize {
-        let native = unless_observed(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_ref(), &self.state);
         let (state, to) = (&mut self.state, &mut self.headers);
         match native.and_then(|n| n.emit(c, deparser, state, pkt, now, to)) {
             Some(bytes) => bytes,
@@ -271,9 +281,11 @@ impl Core {
     }
 }
 
-/// Returns the native code, unless tracing or coverage is on.
-fn unless_observed<'a>(native: Option<&'a Native>, state: &State) -> Option<&'a Native> {
-    native.filter(|_| !state.externs.is_observed())
+/// Returns the native code, unless the packet's steps are recorded.
+fn unless_observed<'a>(native: Option<&'a Adaptive>, state: &State) -> Option<&'a Native> {
+    let is_recorded = state.externs.is_observed() || state.externs.path.is_some();
+    let native = native.filter(|_| !is_recorded);
+    native.map(Adaptive::native)
 }
 
 /// Nanoseconds per microsecond, the unit of timestamps in metadata.

@@ -3,7 +3,7 @@
 //! `p4c-bm2-psa` for `psa_switch` (PSA), and processes packets. `softswitch-p4c` also writes it for the Tofino Native
 //! Architecture (TNA).
 //!
-//! The crate has no sockets, no threads and no clock. The caller passes the time with every packet, and a seed for the
+//! The crate has no sockets and no clock, and its only threads compile programs. The caller passes the time with every packet, and a seed for the
 //! `random` extern, so the same input always gives the same output. With [`ParallelPipeline`], several threads of the
 //! caller run packets at the same time.
 //!
@@ -61,6 +61,12 @@
 //! function for each parser, control and deparser. The code belongs to the [`Program`] and all its pipelines
 //! share it.
 //!
+//! Native code adapts to the packets. The interpreter runs a sample of the control flows and notes their paths: the
+//! conditions' outcomes and the tables' actions. A thread then compiles the program again, with copies of the steps for each
+//! frequent path. On such a path, more is known about the packet than where paths meet, so most of the repeated comparisons
+//! and loads are left out. Packets on other paths continue in the common code. [`Options::adapt_every`] sets the share of the
+//! first sample; later ones are smaller.
+//!
 //! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift
 //! does not support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
 //! variable-length fields, computed headers, digests, clones, meters and the like. Both engines produce the same packets,
@@ -76,10 +82,11 @@
 //! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
 //! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
 //! | `load` | BMv2 JSON to `program` |
-//! | `frame`, `packet`, `trace`, `coverage` | the bytes of a packet; a packet in flight; the records of its steps; counts by position in the program |
+//! | `frame`, `packet`, `paths`, `trace`, `coverage` | the bytes of a packet; a packet in flight; the paths of packets; the records of their steps; counts by position in the program |
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |
+//! | `executable` | a program with its native code, which adapts to the packets |
 //! | `pool` | buffers for packets |
 //! | `core` | what architectures share: the state, the choice between both engines, buffers |
 //! | `v1model`, `psa`, `tna` | an architecture: the order of its blocks, its metadata, resubmission, clones, multicast |
@@ -107,6 +114,7 @@ mod coverage;
 mod digest;
 mod entry;
 mod error;
+mod executable;
 mod frame;
 mod info;
 mod interpreter;
@@ -115,6 +123,7 @@ mod native;
 mod options;
 mod packet;
 mod parallel;
+mod paths;
 mod phv;
 mod pipeline;
 mod pool;

@@ -17,6 +17,9 @@ pub enum Engine {
 pub struct Options {
     /// The execution engine.
     pub engine: Engine,
+    /// Native code adapts to the paths of packets through the program's controls, of which it first notes one of this number,
+    /// and later fewer; 0 for code that does not adapt.
+    pub adapt_every: u32,
     /// Seed of the `random` extern.
     pub seed: u64,
     /// The port number that means "drop": `simple_switch`'s `--drop-port`.
@@ -43,6 +46,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             engine: Engine::default(),
+            adapt_every: 1024,
             seed: 0,
             drop_port: 511,
             cpu_port: None,

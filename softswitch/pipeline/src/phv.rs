@@ -76,6 +76,15 @@ fn slot_mut<const BYTES: usize>(mem: &mut [u8], off: u32) -> &mut [u8; BYTES] {
 }
 
 impl Word {
+    /// Returns the location of a byte.
+    pub(crate) fn byte(off: u32) -> Self {
+        Self::Packed {
+            off,
+            shift: 56,
+            mask: 0xff,
+        }
+    }
+
     #[inline]
     pub(crate) fn get(self, mem: &[u8]) -> u64 {
         match self {

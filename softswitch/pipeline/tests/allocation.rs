@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet in the steady state allocates nothing.
+//! A packet in the steady state allocates nothing, unless its path is noted.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Command, Harness, compile, ethernet, options};
-use softswitch_pipeline::{CloneSession, EgressOutput, Pipeline, QueueInfo, Replica};
+use softswitch_pipeline::{CloneSession, EgressOutput, Options, Pipeline, QueueInfo, Replica};
 
 struct Counting;
 
@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn packets_in_the_steady_state_allocate_nothing() {
-    let mut h = Harness::new();
+    let mut h = Harness::with(steady());
     let replicas = vec![
         Replica {
             port: 3,
@@ -75,11 +75,19 @@ fn packets_in_the_steady_state_allocate_nothing() {
     run_tna();
 }
 
+/// Returns options with which no paths are noted.
+fn steady() -> Options {
+    Options {
+        adapt_every: 0,
+        ..options()
+    }
+}
+
 /// Runs every path around the traffic manager of TNA, except digests.
 fn run_tna() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tofino_paths.p4");
     let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
-    let mut p = Pipeline::new(program, options());
+    let mut p = Pipeline::new(program, steady());
     let replicas = vec![Replica {
         port: 3,
         instance: 1,

@@ -24,6 +24,7 @@ fn agree(
     let options = |engine| Options {
         engine,
         seed,
+        adapt_every: 3,
         keep_log: true,
         ..Options::default()
     };
@@ -35,6 +36,9 @@ fn agree(
     let mut left = 0;
     for i in 0..packets {
         let frame = frame(&mut rng);
+        if i == packets / 3 {
+            native.adapt();
+        }
         let (port, now) = (rng.below(6) as u32, i as u64 * 1000);
         let sent = through(&mut native, port, &frame, now);
         let expected = through(&mut reference, port, &frame, now);

@@ -4,6 +4,7 @@
 use super::machine::Machine;
 use crate::Nanos;
 use crate::packet::Packet;
+use crate::paths::Step;
 use crate::program::Compiled;
 use crate::program::call::CallRef;
 use crate::program::control::{CompiledTable, ControlNode, DirectMeter};
@@ -23,7 +24,7 @@ impl State {
             if c.loop_heads[node as usize] && !pkt.iterate(self.externs.max_iterations) {
                 return;
             }
-            node = match n {
+            let (next, action) = match n {
                 ControlNode::Table(t) => self.apply_table(c, *t, pkt, now),
                 ControlNode::Condition { cond, then, other } => {
                     let m = self.machine(c, pkt, now);
@@ -34,7 +35,7 @@ impl State {
                     if let Some(coverage) = &mut m.externs.coverage {
                         coverage.condition(node, holds);
                     }
-                    if holds { *then } else { *other }
+                    (if holds { *then } else { *other }, None)
                 }
                 ControlNode::Call { call, next } => {
                     let mut m = self.machine(c, pkt, now);
@@ -43,9 +44,13 @@ impl State {
                     }
                     m.call(&c.actions, call.into());
                     m.trace_changes(false);
-                    *next
+                    (*next, None)
                 }
             };
+            if let Some(path) = &mut self.externs.path {
+                path.push(Step { node, action, next });
+            }
+            node = next;
             // A lane does not need other locks any more.
             self.externs.release_locks(!c.locks.ahead(node));
         }
@@ -60,8 +65,15 @@ impl State {
         Machine::new(c, &mut self.externs, pkt, now)
     }
 
+    /// Returns the next node and the action that ran.
     #[inline]
-    fn apply_table(&mut self, c: &Compiled, number: u32, pkt: &mut Packet, now: Nanos) -> u32 {
+    fn apply_table(
+        &mut self,
+        c: &Compiled,
+        number: u32,
+        pkt: &mut Packet,
+        now: Nanos,
+    ) -> (u32, Option<u32>) {
         let fixed = &c.tables[number as usize];
         let tables = &mut self.tables;
         let mut m = Machine::new(c, &mut self.externs, pkt, now);
@@ -99,7 +111,8 @@ impl State {
             m.call(&c.actions, call);
         }
         m.trace_changes(false);
-        fixed.next.after(slot.is_some(), call.map(|c| c.action))
+        let action = call.map(|c| c.action);
+        (fixed.next.after(slot.is_some(), action), action)
     }
 }
 

@@ -23,6 +23,7 @@ mod registers;
 mod source;
 mod temporaries;
 mod tna;
+mod zero;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -141,6 +142,7 @@ fn compile(document: &Json) -> Result<Compiled> {
     let checksums = checksums(&root, &objects)?;
     let deparsers = deparsers(&root, &objects)?;
     let field_lists = field_lists(&root, &names)?;
+    let zero_at_ingress = zero::at_ingress(&root, &names, &architecture)?;
     let sums = externs.sums;
     let mut hash_parameters = vec![HashParameters::Default; calculations.len()];
     let made = externs.into_made();
@@ -166,6 +168,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         field_lists,
         digests,
         locks,
+        zero_at_ingress,
         has_register_expressions: expr::reads_registers(document),
         source: source::load(document, states),
         layout: names.layout,

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::generator::{Args, Gen, Result};
 use super::runtime::Callout;
+use crate::phv::Word;
 use crate::program::expr::{Cond, Num, Order};
 
 fn code(order: Order, signed: bool) -> IntCC {
@@ -22,6 +23,9 @@ fn code(order: Order, signed: bool) -> IntCC {
 impl Gen<'_, '_> {
     /// Compiles a truth value, 0 or 1. Operands have no side effects, so there is no short-circuit evaluation.
     pub(super) fn truth(&mut self, c: &Cond, a: Args) -> Result<Value> {
+        if let Some(holds) = self.decided(c) {
+            return Ok(self.b.ins().iconst(I8, i64::from(holds)));
+        }
         Ok(match c {
             Cond::Const(v) => self.b.ins().iconst(I8, i64::from(*v)),
             Cond::Valid(off) => {
@@ -96,6 +100,40 @@ impl Gen<'_, '_> {
         })
     }
 
+    /// Returns the outcome of a condition if the known numbers of fields decide it.
+    fn decided(&self, c: &Cond) -> Option<bool> {
+        match c {
+            Cond::Const(holds) => Some(*holds),
+            Cond::Valid(off) => Some(self.known_number(Word::byte(*off))? != 0),
+            Cond::WordNonZero(w) => Some(self.known_number(*w)? != 0),
+            Cond::WordEq(w, than) => Some(self.known_number(*w)? == *than),
+            Cond::Not(x) => Some(!self.decided(x)?),
+            Cond::And(x) => match (self.decided(&x[0]), self.decided(&x[1])) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (p, q) => Some(p? && q?),
+            },
+            Cond::Or(x) => match (self.decided(&x[0]), self.decided(&x[1])) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (p, q) => Some(p? || q?),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns a field, and its numbers where a condition is true and where it is false, as far as the condition implies
+    /// them.
+    fn implied(&self, c: &Cond) -> Option<(Word, Option<u64>, Option<u64>)> {
+        match c {
+            Cond::Valid(off) => Some((Word::byte(*off), Some(1), Some(0))),
+            Cond::WordNonZero(w) => Some((*w, self.is_bit(*w).then_some(1), Some(0))),
+            Cond::WordEq(w, than) => {
+                let other = (*than <= 1 && self.is_bit(*w)).then(|| 1 - *than);
+                Some((*w, Some(*than), other))
+            }
+            _ => None,
+        }
+    }
+
     /// Leaves a condition to the interpreter.
     fn decide(&mut self, c: &Cond, a: Args) -> Value {
         let c = self.address(c);
@@ -106,11 +144,11 @@ impl Gen<'_, '_> {
 
     /// Compiles a branch to `then` or `other`.
     pub(super) fn branch(&mut self, c: &Cond, a: Args, then: Block, other: Block) -> Result<()> {
+        if let Some(holds) = self.decided(c) {
+            self.jump(if holds { then } else { other });
+            return Ok(());
+        }
         match c {
-            Cond::Const(v) => {
-                self.jump(if *v { then } else { other });
-                Ok(())
-            }
             Cond::Not(x) => self.branch(x, a, other, then),
             Cond::And(x) | Cond::Or(x) => {
                 let second = self.b.create_block();
@@ -124,7 +162,10 @@ impl Gen<'_, '_> {
             }
             _ => {
                 let v = self.truth(c, a)?;
-                self.brif(v, then, other);
+                match self.implied(c) {
+                    Some((w, yes, no)) => self.brif_knowing(v, (then, yes), (other, no), w),
+                    None => self.brif(v, then, other),
+                }
                 Ok(())
             }
         }

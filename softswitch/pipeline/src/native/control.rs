@@ -12,9 +12,17 @@ use super::action::may_exit;
 use super::generator::{Args, Gen, Result};
 use super::runtime::{Callout, Context};
 use crate::packet::Packet;
+use crate::paths::Paths;
 use crate::phv::Field;
 use crate::program::control::{ControlNode, END, order};
 use crate::program::locks::LockSet;
+
+/// An edge on which a lane releases locks.
+struct Edge {
+    block: Block,
+    locks: LockSet,
+    to: Block,
+}
 
 impl Gen<'_, '_> {
     /// Sets the inputs of a control.
@@ -31,42 +39,48 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Compiles the control flow that begins at a node, up to its return.
-    pub(super) fn control(&mut self, first: u32) -> Result<()> {
+    /// Compiles the control flow that begins at a node, up to its return. Each frequent path has its own copies of the nodes,
+    /// in which more is known about the packet than where paths meet.
+    pub(super) fn control(&mut self, first: u32, paths: &Paths) -> Result<()> {
         let order = order(&self.c.nodes, &self.c.tables, first).nodes;
         let end = self.b.create_block();
         let blocks: BTreeMap<u32, Block> =
             order.iter().map(|&n| (n, self.b.create_block())).collect();
         let entry = |n: u32| blocks.get(&n).copied().unwrap_or(end);
-        self.leave_if_exited(end, entry(first));
-        let c = self.c;
-        for n in &order {
-            let edges = self.releasing_edges(*n);
-            let to = |next: u32| edges.get(&next).map_or_else(|| entry(next), |edge| edge.0);
-            if c.loop_heads[*n as usize] {
-                self.enter_loop(blocks[n])?;
+        let branches = paths.branches();
+        let copies: Vec<Block> = branches.iter().map(|_| self.b.create_block()).collect();
+        self.leave_if_exited(end, copies.first().copied().unwrap_or_else(|| entry(first)));
+        for (i, branch) in branches.iter().enumerate() {
+            if !self.is_reached(copies[i]) {
+                continue;
+            }
+            self.enter(copies[i])?;
+            self.forget_slots();
+            let is_loop = self.c.loop_heads.get(branch.node as usize);
+            if branch.node == END || is_loop == Some(&true) || !self.has_room_for_copies() {
+                self.jump(entry(branch.node));
+                continue;
+            }
+            let likely = paths.likely_action(i);
+            self.step_of_control(branch.node, end, likely, &|action, next| {
+                let copy = paths.next(i, action, next);
+                copy.map_or_else(|| entry(next), |copy| copies[copy])
+            })?;
+        }
+        self.begin_common_code();
+        for &n in &order {
+            if self.c.loop_heads[n as usize] {
+                self.enter_loop(blocks[&n])?;
                 self.count_iteration(end)?;
+            } else if self.is_reached(blocks[&n]) {
+                self.enter(blocks[&n])?;
             } else {
-                self.enter(blocks[n])?;
+                continue;
             }
-            match &c.nodes[*n as usize] {
-                ControlNode::Condition { cond, then, other } => {
-                    self.branch(cond, Args::Known(&[]), to(*then), to(*other))?;
-                }
-                ControlNode::Call { call, next } => {
-                    let ops = &c.actions[call.action as usize].ops;
-                    self.take_locks(call.action);
-                    self.action(ops, Args::Known(&call.args))?;
-                    self.leave(may_exit(ops), end, to(*next));
-                }
-                ControlNode::Table(t) => self.table(*t, end, &to)?,
+            if !branches.is_empty() {
+                self.b.set_cold_block(blocks[&n]);
             }
-            for (next, (edge, locks)) in &edges {
-                self.enter(*edge)?;
-                let locks = self.int(*locks);
-                self.call(Callout::ReleaseLocks, &[locks]);
-                self.jump(entry(*next));
-            }
+            self.step_of_control(n, end, None, &|_, next| entry(next))?;
         }
         self.enter(end)?;
         let zero = self.int(0);
@@ -74,19 +88,58 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Creates a block for each edge from a node behind which a lane does not take some locks any more, which it releases
-    /// there.
-    fn releasing_edges(&mut self, node: u32) -> BTreeMap<u32, (Block, LockSet)> {
+    /// Compiles a node, with the likely action if it is a table. `to` returns the block that follows an action of a table and
+    /// leads to a node.
+    fn step_of_control(
+        &mut self,
+        number: u32,
+        end: Block,
+        likely: Option<u32>,
+        to: &impl Fn(Option<u32>, u32) -> Block,
+    ) -> Result<()> {
         let c = self.c;
-        let mut edges = BTreeMap::new();
-        for next in c.nodes[node as usize].successors(&c.tables) {
-            let locks = c.locks.ahead(node) & !c.locks.ahead(next);
-            if self.is_for_lanes && locks != 0 && next != END {
-                let edge = || (self.b.create_block(), locks);
-                edges.entry(next).or_insert_with(edge);
+        let mut edges = Vec::new();
+        let mut to = |g: &mut Self, action: Option<u32>, next: u32| {
+            g.edge(number, next, to(action, next), &mut edges)
+        };
+        match &c.nodes[number as usize] {
+            ControlNode::Condition { cond, then, other } => {
+                let (then, other) = (to(self, None, *then), to(self, None, *other));
+                self.branch(cond, Args::Known(&[]), then, other)?;
+            }
+            ControlNode::Call { call, next } => {
+                let ops = &c.actions[call.action as usize].ops;
+                self.take_locks(call.action);
+                self.action(ops, Args::Known(&call.args))?;
+                let next = to(self, None, *next);
+                self.leave(may_exit(ops), end, next);
+            }
+            ControlNode::Table(t) => self.table(*t, end, likely, &mut to)?,
+        }
+        for Edge { block, locks, to } in edges {
+            if self.is_reached(block) {
+                self.enter(block)?;
+                let locks = self.int(locks);
+                self.call(Callout::ReleaseLocks, &[locks]);
+                self.jump(to);
             }
         }
-        edges
+        Ok(())
+    }
+
+    /// Returns the block that leads from a node to that of the next one. It is a new one if a lane does not take some locks
+    /// any more, which it releases there.
+    fn edge(&mut self, node: u32, next: u32, to: Block, edges: &mut Vec<Edge>) -> Block {
+        let locks = self.c.locks.ahead(node) & !self.c.locks.ahead(next);
+        if !self.is_for_lanes || locks == 0 || next == END {
+            return to;
+        }
+        let same = edges.iter().find(|edge| edge.to == to);
+        same.map(|edge| edge.block).unwrap_or_else(|| {
+            let block = self.b.create_block();
+            edges.push(Edge { block, locks, to });
+            block
+        })
     }
 
     /// Counts a loop iteration, and leaves the control flow if there are too many.

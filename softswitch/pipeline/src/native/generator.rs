@@ -2,15 +2,15 @@
 //! The state of code generation: the function being built, calls from it, and the known values of the packet's state at
 //! the current position.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, Block, InstBuilder, MemFlags, SigRef, Signature, StackSlot,
-    StackSlotData, StackSlotKind, Type, Value,
+    AbiParam, AliasRegion, Block, InstBuilder, InstructionData, MemFlags, Opcode, SigRef,
+    Signature, StackSlot, StackSlotData, StackSlotKind, Type, Value, ValueDef,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
@@ -26,7 +26,7 @@ pub(super) struct Unsupported;
 
 pub(super) type Result<T> = std::result::Result<T, Unsupported>;
 
-/// Maximum number of instructions of one function, which bounds the load time.
+/// Maximum number of instructions of one function without copies for frequent paths, which bounds the load time.
 const MAX_INSTRUCTIONS: usize = 1 << 17;
 
 /// The arguments of the action that is being compiled, as 64-bit limbs.
@@ -37,11 +37,18 @@ pub(super) enum Args<'a> {
     At(Value, u32),
 }
 
-/// Known values of fields, because they were just read or written. Shared, because many blocks begin with the same ones.
-pub(super) type Known = Rc<HashMap<Word, Value>>;
+/// Something known of a field, because the field was just read, written or compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fact {
+    Number(u64),
+    Computed(Value),
+}
 
-/// Maximum number of known values; with more, all are discarded.
-const MAX_KNOWN: usize = 1024;
+/// Facts by field. Shared, because many blocks begin with the same ones.
+pub(super) type Known = Rc<HashMap<Word, Fact>>;
+
+/// Maximum number of facts; with more, all are discarded.
+const MAX_KNOWN: usize = 4096;
 
 pub(super) struct Gen<'a, 'f> {
     pub(super) c: &'a Compiled,
@@ -53,10 +60,13 @@ pub(super) struct Gen<'a, 'f> {
     pub(super) mem: Value,
     pub(super) pkt: Value,
     pub(super) known: Known,
-    /// Known values at the beginning of jump targets that are not yet filled.
+    /// The fields of one bit.
+    bits: HashSet<Word>,
+    /// Facts at the beginning of jump targets that are not yet filled.
     arriving: HashMap<Block, Known>,
     /// In the parser: the number of parsed bytes of the frame.
     pub(super) start: Option<Variable>,
+    max_instructions: usize,
     signatures: HashMap<usize, SigRef>,
     convention: CallConv,
     buffer: Option<(StackSlot, u32)>,
@@ -82,8 +92,10 @@ impl<'a, 'f> Gen<'a, 'f> {
             mem: ctx,
             pkt: ctx,
             known: Known::default(),
+            bits: c.layout.bits().collect(),
             arriving: HashMap::new(),
             start: None,
+            max_instructions: MAX_INSTRUCTIONS,
             signatures: HashMap::new(),
             convention,
             buffer: None,
@@ -194,11 +206,26 @@ impl<'a, 'f> Gen<'a, 'f> {
         }
     }
 
+    /// Returns true unless the copies of steps for frequent paths are too many.
+    pub(super) fn has_room_for_copies(&self) -> bool {
+        self.b.func.dfg.num_insts() < MAX_INSTRUCTIONS / 2
+    }
+
+    /// Does not count the instructions up to here, which are those of copies.
+    pub(super) fn begin_common_code(&mut self) {
+        self.max_instructions = MAX_INSTRUCTIONS + self.b.func.dfg.num_insts();
+    }
+
+    /// Returns true if code has jumped to a block that is not yet filled.
+    pub(super) fn is_reached(&self, block: Block) -> bool {
+        self.arriving.contains_key(&block)
+    }
+
     /// Continues in a block whose forward jumps are all known.
     pub(super) fn enter(&mut self, block: Block) -> Result<()> {
         self.b.switch_to_block(block);
         self.known = self.arriving.remove(&block).unwrap_or_default();
-        if self.b.func.dfg.num_insts() > MAX_INSTRUCTIONS {
+        if self.b.func.dfg.num_insts() > self.max_instructions {
             return Err(Unsupported);
         }
         Ok(())
@@ -211,13 +238,53 @@ impl<'a, 'f> Gen<'a, 'f> {
         Ok(())
     }
 
-    /// Records the known value of a field that was read or written.
+    /// Records the value of a field that was read or written.
     pub(super) fn note(&mut self, w: Word, v: Value) {
+        let fact = self.number(v).map_or(Fact::Computed(v), Fact::Number);
+        self.note_fact(w, fact);
+    }
+
+    fn note_fact(&mut self, w: Word, fact: Fact) {
         let known = Rc::make_mut(&mut self.known);
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
-        known.insert(w, v);
+        known.insert(w, fact);
+    }
+
+    /// Returns the number that a value is, if it is a constant.
+    pub(super) fn number(&self, v: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        let ValueDef::Result(inst, 0) = dfg.value_def(v) else {
+            return None;
+        };
+        match dfg.insts[inst] {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst,
+                imm,
+            } => Some(imm.bits() as u64),
+            _ => None,
+        }
+    }
+
+    /// Returns the number that a field is known to have.
+    pub(super) fn known_number(&self, w: Word) -> Option<u64> {
+        match self.known.get(&w) {
+            Some(Fact::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns true for a field of one bit.
+    pub(super) fn is_bit(&self, w: Word) -> bool {
+        matches!(w, Word::Packed { mask: 1, .. }) || self.bits.contains(&w)
+    }
+
+    /// Records that fields are zero.
+    pub(super) fn assume_zero(&mut self, fields: &[Word]) {
+        for &field in fields {
+            self.note_fact(field, Fact::Number(0));
+        }
     }
 
     pub(super) fn arrive(&mut self, block: Block) {
@@ -234,6 +301,25 @@ impl<'a, 'f> Gen<'a, 'f> {
     pub(super) fn jump(&mut self, block: Block) {
         self.arrive(block);
         self.b.ins().jump(block, &[]);
+    }
+
+    /// Branches on a condition that implies a field's number where it is true, and perhaps another where it is false.
+    pub(super) fn brif_knowing(
+        &mut self,
+        c: Value,
+        then: (Block, Option<u64>),
+        other: (Block, Option<u64>),
+        field: Word,
+    ) {
+        let here = self.known.clone();
+        for (block, number) in [then, other] {
+            if let Some(number) = number {
+                self.note_fact(field, Fact::Number(number));
+            }
+            self.arrive(block);
+            self.known = here.clone();
+        }
+        self.b.ins().brif(c, then.0, &[], other.0, &[]);
     }
 
     pub(super) fn brif(&mut self, c: Value, then: Block, other: Block) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 
-use super::generator::{Gen, Known, Result, Unsupported};
+use super::generator::{Fact, Gen, Known, Result, Unsupported};
 use crate::phv::{Field, Place, Word, mask64};
 use crate::program::op::Target;
 
@@ -97,6 +97,13 @@ impl Gen<'_, '_> {
         });
     }
 
+    /// Discards the values that a single load reads again: a register for each of them costs more.
+    pub(super) fn forget_slots(&mut self) {
+        let is_slot =
+            |w: &Word, fact: &Fact| matches!((w, fact), (Word::Slot(..), Fact::Computed(_)));
+        Rc::make_mut(&mut self.known).retain(|w, fact| !is_slot(w, fact));
+    }
+
     /// Discards the known value of a place that a callout may have written.
     pub(super) fn forget_target(&mut self, to: &Target) {
         match to {
@@ -145,8 +152,10 @@ impl Gen<'_, '_> {
 
     /// Loads a field of up to 64 bits.
     pub(super) fn get(&mut self, w: Word) -> Result<Value> {
-        if let Some(&v) = self.known.get(&w) {
-            return Ok(v);
+        match self.known.get(&w) {
+            Some(&Fact::Computed(v)) => return Ok(v),
+            Some(&Fact::Number(number)) => return Ok(self.int(number)),
+            None => {}
         }
         let v = match w {
             Word::Slot(off, bytes) => {
@@ -188,6 +197,11 @@ impl Gen<'_, '_> {
     pub(super) fn set(&mut self, w: Word, v: Value) -> Result<()> {
         match w {
             Word::Slot(off, bytes) => {
+                if let Some(number) = self.known_number(w)
+                    && self.number(v) == Some(number)
+                {
+                    return Ok(());
+                }
                 let off = self.inside(off, bytes.into())?;
                 let t = kind(bytes.into());
                 let v = if t == I64 {
@@ -339,11 +353,7 @@ impl Gen<'_, '_> {
 
     /// Loads a validity byte or fill count.
     pub(super) fn byte(&mut self, off: u32) -> Result<Value> {
-        self.get(Word::Packed {
-            off,
-            shift: 56,
-            mask: 0xff,
-        })
+        self.get(Word::byte(off))
     }
 
     pub(super) fn set_byte(&mut self, off: u32, v: u8) -> Result<()> {
@@ -352,19 +362,14 @@ impl Gen<'_, '_> {
     }
 
     pub(super) fn set_fill(&mut self, off: u32, v: Value) -> Result<()> {
-        self.set(
-            Word::Packed {
-                off,
-                shift: 56,
-                mask: 0xff,
-            },
-            v,
-        )
+        self.set(Word::byte(off), v)
     }
 
     pub(super) fn mask(&mut self, v: Value, mask: u64) -> Value {
         if mask == u64::MAX {
             v
+        } else if let Some(number) = self.number(v) {
+            self.int(number & mask)
         } else {
             self.b.ins().band_imm(v, mask as i64)
         }

@@ -32,6 +32,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::Nanos;
 use crate::packet::Packet;
+use crate::paths::Paths;
 use crate::program::Compiled;
 use crate::program::parser::Parsed;
 use crate::state::State;
@@ -58,9 +59,10 @@ impl fmt::Debug for Native {
 }
 
 impl Native {
-    /// Compiles a program, which must not move afterwards, for pipelines or for their lanes; `None` if Cranelift does not
-    /// support the host.
-    pub(crate) fn compile(c: &Compiled, is_for_lanes: bool) -> Option<Self> {
+    /// Compiles a program, which must not move afterwards, for pipelines or for their lanes, and for frequent paths through
+    /// its controls; `None` if Cranelift does not support the host.
+    pub(crate) fn compile(c: &Compiled, is_for_lanes: bool, paths: &[Paths]) -> Option<Self> {
+        let none = Paths::default();
         let mut module = module()?;
         let target = (c, is_for_lanes);
         let parsers: Vec<_> = (0..c.parser.starts.len())
@@ -70,8 +72,12 @@ impl Native {
             .zip(&c.controls)
             .map(|(n, &first)| {
                 define(&mut module, target, &format!("control {n}"), |g| {
+                    let paths = paths.get(n).unwrap_or(&none);
+                    if n == 0 && !paths.branches().is_empty() {
+                        g.assume_zero(&c.zero_at_ingress);
+                    }
                     g.inputs(c.architecture.inputs(n))?;
-                    g.control(first)
+                    g.control(first, paths)
                 })
             })
             .collect();
@@ -186,7 +192,14 @@ impl Native {
         pkt: &mut Packet,
         now: Nanos,
     ) -> Option<Parsed> {
-        let result = enter(self.parsers[parser]?, c, state, pkt, now, Buffers::default());
+        let result = enter(
+            self.parsers[parser]?,
+            c,
+            state,
+            pkt,
+            now,
+            Buffers::default(),
+        );
         Some(parser::parsed(result))
     }
 
@@ -205,7 +218,17 @@ impl Native {
         };
         let fields = c.architecture.inputs(control);
         assert_eq!(input.len(), fields.len(), "one value for each field");
-        enter(entry, c, state, pkt, now, Buffers { input, out: &mut [] });
+        enter(
+            entry,
+            c,
+            state,
+            pkt,
+            now,
+            Buffers {
+                input,
+                out: &mut [],
+            },
+        );
         true
     }
 

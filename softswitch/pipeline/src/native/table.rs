@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::Switch;
@@ -28,20 +29,22 @@ struct Found {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles a table's lookup and its actions, with jumps to their successors.
+    /// Compiles a table's lookup and its actions, with jumps to their successors, for an action that is more likely than the
+    /// others. `to` returns the block that follows an action and leads to a node.
     pub(super) fn table(
         &mut self,
         number: u32,
         end: Block,
-        to: &impl Fn(u32) -> Block,
+        likely: Option<u32>,
+        to: &mut impl FnMut(&mut Self, Option<u32>, u32) -> Block,
     ) -> Result<()> {
         let c = self.c;
         let table = &c.tables[number as usize];
         let found = self.lookup(number)?;
-        let after = |g: &mut Self, action: Option<u32>, may_exit: bool| {
+        let mut after = |g: &mut Self, action: Option<u32>, may_exit: bool| {
             let next = match &table.next {
                 Next::HitMiss(h, m) => {
-                    let (h, m) = (to(*h), to(*m));
+                    let (h, m) = (to(g, action, *h), to(g, action, *m));
                     if may_exit {
                         let choose = g.b.create_block();
                         g.leave_if_exited(end, choose);
@@ -53,7 +56,7 @@ impl Gen<'_, '_> {
                     g.brif(found.hit, h, m);
                     return Ok(());
                 }
-                next => to(next.after(true, action)),
+                next => to(g, action, next.after(true, action)),
             };
             g.leave(may_exit, end, next);
             Ok(())
@@ -76,6 +79,15 @@ impl Gen<'_, '_> {
             switch.set_entry((*id).into(), *block);
         }
         self.arrive_at(actions.values().copied().chain([none, other]));
+        if let Some((id, block)) = likely.and_then(|id| actions.get_key_value(&id)) {
+            let is_likely = self
+                .b
+                .ins()
+                .icmp_imm(IntCC::Equal, found.action, i64::from(*id));
+            let unlikely = self.b.create_block();
+            self.b.ins().brif(is_likely, *block, &[], unlikely, &[]);
+            self.b.switch_to_block(unlikely);
+        }
         switch.emit(&mut self.b, found.action, other);
         for (id, block) in actions {
             self.enter(block)?;

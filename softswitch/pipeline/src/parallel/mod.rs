@@ -317,6 +317,11 @@ impl Turn<'_> {
         self.pipeline().process(port, frame, now)
     }
 
+    /// Compiles the lanes' native code for the paths that were noted since the last time, as [`Pipeline::adapt`] does.
+    pub fn adapt(&mut self) {
+        self.pipeline().adapt();
+    }
+
     /// Takes back a packet that a queue dropped, for reuse of its buffers.
     pub fn recycle(&mut self, d: Descriptor) {
         self.pipeline().recycle(d);

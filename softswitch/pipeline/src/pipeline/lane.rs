@@ -2,6 +2,7 @@
 //! Lanes: pipelines that run packets with the state of another one, each in its own thread.
 
 use super::{PipeSet, Pipeline, Programs};
+use crate::executable::Adaptive;
 use crate::options::Engine;
 use crate::state::lane::LaneCounters;
 use crate::state::serial::RegisterLocks;
@@ -20,7 +21,7 @@ impl Pipeline {
     /// As for [`Shared::lane`](crate::state::shared::Shared::lane): this pipeline is not used while a lane runs packets.
     pub(crate) unsafe fn lane(&self, number: usize, locks: RegisterLocks) -> Self {
         let native = match self.core.options.engine {
-            Engine::Native => self.program.native_for_lanes(),
+            Engine::Native => Adaptive::new(self.program.executable(), true, &self.core.options),
             Engine::Interpreter => None,
         };
         // SAFETY: by the contract.

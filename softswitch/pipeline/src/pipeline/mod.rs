@@ -11,6 +11,7 @@ mod unqueued;
 
 use crate::Nanos;
 use crate::core::Core;
+use crate::executable::Adaptive;
 use crate::options::{Engine, Options};
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, MAX_FRAME, Packet, QueueInfo,
@@ -43,7 +44,7 @@ impl Pipeline {
     /// Creates a pipeline in the program's initial state, with const entries and default actions.
     pub fn new(program: Program, options: Options) -> Self {
         let native = match options.engine {
-            Engine::Native => program.native(),
+            Engine::Native => Adaptive::new(program.executable(), false, &options),
             Engine::Interpreter => None,
         };
         let core = Core::new(program.compiled(), native, options);
@@ -62,6 +63,12 @@ impl Pipeline {
     pub fn reset_state(&mut self) {
         self.core.reset_state(self.program.compiled());
         self.lanes.iter_mut().for_each(LaneCounters::clear);
+    }
+
+    /// Compiles native code for the paths of packets that were noted since the last time, instead of in the background when
+    /// there are enough of them.
+    pub fn adapt(&mut self) {
+        self.core.adapt();
     }
 
     /// Returns the program.

@@ -190,6 +190,12 @@ impl Layout {
         self.metadata_bytes <= part.start && part.end <= self.flags.start
     }
 
+    /// Returns true if a word is a temporary field.
+    pub(crate) fn has_temporary(&self, word: &Word) -> bool {
+        matches!(word, Word::Slot(off, bytes)
+            if self.is_temporary(&(*off as usize..*off as usize + usize::from(*bytes))))
+    }
+
     /// Resets a packet's state to that of an unparsed packet: all zero except for temporary fields, only metadata is valid.
     pub(crate) fn reset(&self, mem: &mut Vec<u8>) {
         self.reset_parts(mem, &[0..self.metadata_bytes, self.flags.start..self.bytes]);
@@ -311,6 +317,16 @@ impl Layout {
                 }
             }
         }
+    }
+
+    /// Returns the fields of one bit.
+    pub(crate) fn bits(&self) -> impl Iterator<Item = Word> {
+        let fields = self.headers.iter().flat_map(|header| &header.fields);
+        let bits = fields.filter(|field| field.width == 1);
+        bits.filter_map(|field| match field.place {
+            Place::Word(word) => Some(word),
+            Place::Bits(_) | Place::Varbit { .. } => None,
+        })
     }
 
     /// Sets all temporary fields to zero.

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::info::Info;
-use crate::phv::Field;
+use crate::phv::{Field, Word};
 use architecture::Architecture;
 use calculation::Calculation;
 use changeable_hash::ChangeableHash;
@@ -101,6 +101,8 @@ pub(crate) struct Compiled {
     pub(crate) digests: Vec<Vec<Field>>,
     /// The locks of registers in lanes.
     pub(crate) locks: Locks,
+    /// Metadata that is zero in each packet when ingress begins.
+    pub(crate) zero_at_ingress: Vec<Word>,
     /// There are expressions that read registers.
     pub(crate) has_register_expressions: bool,
     pub(crate) source: SourceMap,

@@ -17,6 +17,7 @@ use crate::entry::CounterValue;
 use crate::info::MeterUnit;
 use crate::options::Options;
 use crate::packet::Packet;
+use crate::paths::Step;
 use crate::program::Compiled;
 use crate::program::calculation::{BitBuffer, Calculation};
 use crate::program::hash::{HashParameters, HashState};
@@ -46,6 +47,8 @@ pub(crate) struct Externs {
     pub(crate) trace: Option<Box<Recorder>>,
     /// The counts, while coverage is on.
     pub(crate) coverage: Option<Box<Counts>>,
+    /// The steps of the current control flow, while they are recorded.
+    pub(crate) path: Option<Vec<Step>>,
     /// Number of calls of round-robin hashes.
     pub(crate) round_robin: u64,
     /// Parameters of the named calculations and of the hashes with own polynomials.
@@ -104,6 +107,7 @@ impl Externs {
             keep_log: options.keep_log,
             trace: None,
             coverage: None,
+            path: None,
             round_robin: 0,
             hash_parameters: Shared::new(Vec::new()),
             serial: None,

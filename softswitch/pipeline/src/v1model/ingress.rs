@@ -72,6 +72,7 @@ impl V1Model<'_> {
         let mut resubmits = 0;
         loop {
             let input = self.parse(&mut pkt, now);
+            debug_assert!(self.c.zero_at_ingress.iter().all(|w| w.get(&pkt.mem) == 0));
             self.core.apply(self.c, INGRESS, &mut pkt, now, &input);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 self.core.pool.put(pkt);

@@ -103,6 +103,7 @@ fn second(p: &Pipeline, key: u16, y: u32) -> Entry {
 fn options(engine: softswitch_pipeline::Engine) -> Options {
     Options {
         engine,
+        adapt_every: 3,
         ..Options::default()
     }
 }
