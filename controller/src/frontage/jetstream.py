@@ -43,8 +43,11 @@ async def connect(servers: Sequence[str], seconds: float, ping_interval: int, **
     """Connect to one of the servers. The client reconnects without limit. Raises UnansweredError if no server is usable in time."""
     problems: dict[str, None] = {}
 
-    async def on_error(error: Exception) -> None:
+    def note(error: Exception) -> None:
         problems[str(error) or type(error).__name__] = None
+
+    async def on_error(error: Exception) -> None:
+        note(error)
         # The client sometimes ignores that it is cancelled, and would then try forever.
         if limit.expired():
             raise TimeoutError
@@ -67,7 +70,7 @@ async def connect(servers: Sequence[str], seconds: float, ping_interval: int, **
     except TimeoutError:
         pass
     except (OSError, nats.errors.Error) as error:
-        problems[str(error) or type(error).__name__] = None
+        note(error)
     # An attempt may fail in several ways, for example when it writes to a connection that the server has closed.
     meanings = (f"{meaning}: {text}" for text in problems for part, meaning in _FIXES.items() if part in text)
     raise UnansweredError(next(meanings, next(reversed(problems), "no answer")))

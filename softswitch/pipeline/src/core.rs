@@ -197,7 +197,9 @@ impl Core {
         now: Nanos,
         input: &[u64],
     ) {
-        self.state.externs.path = self.native.as_mut().and_then(Adaptive::sample);
+        if let Some(buffer) = self.native.as_mut().and_then(Adaptive::sample) {
+            self.state.externs.path = Some(buffer);
+        }
         let native = unless_observed(self.native.as_ref(), &self.state);
         if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now, input)) {
             set_inputs(c.architecture.inputs(control), &mut pkt.mem, input);

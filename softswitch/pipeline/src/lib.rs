@@ -3,9 +3,9 @@
 //! `p4c-bm2-psa` for `psa_switch` (PSA), and processes packets. `softswitch-p4c` also writes it for the Tofino Native
 //! Architecture (TNA).
 //!
-//! The crate has no sockets and no clock, and its only threads compile programs. The caller passes the time with every packet, and a seed for the
-//! `random` extern, so the same input always gives the same output. With [`ParallelPipeline`], several threads of the
-//! caller run packets at the same time.
+//! The crate has no sockets and no clock, and its only threads compile programs. The caller passes the time with every
+//! packet, and a seed for the `random` extern, so the same input always gives the same output. With [`ParallelPipeline`],
+//! several threads of the caller run packets at the same time.
 //!
 //! A packet takes two calls, because the queues are outside:
 //!
@@ -61,11 +61,11 @@
 //! function for each parser, control and deparser. The code belongs to the [`Program`] and all its pipelines
 //! share it.
 //!
-//! Native code adapts to the packets. The interpreter runs a sample of the control flows and notes their paths: the
-//! conditions' outcomes and the tables' actions. A thread then compiles the program again, with copies of the steps for each
-//! frequent path. On such a path, more is known about the packet than where paths meet, so most of the repeated comparisons
-//! and loads are left out. Packets on other paths continue in the common code. [`Options::adapt_every`] sets the share of the
-//! first sample; later ones are smaller.
+//! Native code adapts to the packets. The interpreter runs a control for a sample of the packets, and notes their paths:
+//! the outcomes of conditions and the actions of tables. A thread then compiles the program again, with a copy of the steps
+//! for each frequent path. On such a path, more is known about the packet than where paths meet, so repeated comparisons
+//! and loads can be left out. Packets on other paths continue in the common code. [`Options::adapt_every`] sets how many
+//! packets are sampled at first.
 //!
 //! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift
 //! does not support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
@@ -82,7 +82,7 @@
 //! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
 //! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
 //! | `load` | BMv2 JSON to `program` |
-//! | `frame`, `packet`, `paths`, `trace`, `coverage` | the bytes of a packet; a packet in flight; the paths of packets; the records of their steps; counts by position in the program |
+//! | `frame`, `packet`, `paths`, `trace`, `coverage` | the bytes of a packet; a packet in flight; its path through a control; the records of its steps; counts by position in the program |
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |

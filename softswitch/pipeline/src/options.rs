@@ -17,8 +17,8 @@ pub enum Engine {
 pub struct Options {
     /// The execution engine.
     pub engine: Engine,
-    /// Native code adapts to the paths of packets through the program's controls, of which it first notes one of this number,
-    /// and later fewer; 0 for code that does not adapt.
+    /// Native code adapts to the paths of packets. At first, one run of a control in this number is noted, later fewer are;
+    /// with 0, none is, and the code does not adapt.
     pub adapt_every: u32,
     /// Seed of the `random` extern.
     pub seed: u64,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paths of packets through control flows. Native code is optimised for those that many packets take.
+//! The paths of packets through control flows. Native code is optimised for the frequent ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Minimum share of a control flow's packets on a path.
-const MIN_SHARE: u64 = 256;
-/// Maximum number of branches that are frequent.
+/// A branch is frequent if at least one of this number of packets takes it.
+const FREQUENT: u64 = 256;
+/// Maximum number of frequent branches, which bounds the size of the code.
 const MAX_FREQUENT: usize = 4096;
-/// Maximum number of branches that are noted, which bounds memory.
+/// Maximum number of branches, which bounds memory.
 const MAX_NOTED: usize = 1 << 16;
 
 /// A step of a packet through a control flow.
@@ -79,25 +79,24 @@ impl Paths {
         }
     }
 
-    /// Returns the paths that many packets take.
+    /// Returns the frequent paths.
     pub(crate) fn frequent(&self) -> Self {
         let Some(root) = self.branches.first() else {
             return Self::default();
         };
-        let least = root.packets.div_ceil(MIN_SHARE);
+        let least = root.packets.div_ceil(FREQUENT);
         let mut frequent = Self {
             branches: vec![root.without_next()],
         };
-        // The most frequent first, then the earliest
+        // The most frequent branch first
         let mut open = BinaryHeap::from([(root.packets, Reverse(0), 0)]);
         while let Some((_, Reverse(to), from)) = open.pop() {
             for &(action, branch) in &self.branches[from].next {
-                let branch_of_all = &self.branches[branch];
-                let (packets, copy) = (branch_of_all.packets, frequent.branches.len());
-                if packets >= least && copy < MAX_FREQUENT {
-                    frequent.branches.push(branch_of_all.without_next());
+                let (found, copy) = (&self.branches[branch], frequent.branches.len());
+                if found.packets >= least && copy < MAX_FREQUENT {
+                    frequent.branches.push(found.without_next());
                     frequent.branches[to].next.push((action, copy));
-                    open.push((packets, Reverse(copy), branch));
+                    open.push((found.packets, Reverse(copy), branch));
                 }
             }
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Native code that adapts to the packets: the interpreter runs a sample of them and notes their paths through the control
-//! flows, for which a thread then compiles the program again. The pipelines and lanes of a program share samples and code.
+//! Native code that adapts to the packets.
+//!
+//! The interpreter runs a control for a sample of the packets, and notes their paths. When the sample is complete, a thread
+//! compiles the program again for these paths. The pipelines and lanes of a program share the sample and the code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,9 +17,9 @@ use crate::paths::{Paths, Step};
 
 /// Number of paths in a sample.
 const SAMPLE: u32 = 2048;
-/// Factor between the periods of successive samples, and the maximum number of times by which it grows. The code adapts to new
-/// traffic, but sampling soon costs nothing.
+/// Factor by which each version of the code is sampled less often than the one before, so that sampling soon costs nothing.
 const SLOWER: u32 = 16;
+/// Maximum number of versions that are sampled less often.
 const MAX_SLOWER: u32 = 2;
 
 /// The versions of a program's native code.
@@ -25,12 +27,12 @@ const MAX_SLOWER: u32 = 2;
 pub(super) struct Versions {
     /// The newest version, if there is native code.
     newest: Mutex<Option<Arc<Native>>>,
-    /// Number of earlier versions.
+    /// Number of the newest version, from 0.
     number: AtomicU32,
     sample: Mutex<Sample>,
 }
 
-/// The paths through each control flow.
+/// The noted paths through each control.
 #[derive(Debug, Default)]
 struct Sample {
     controls: Vec<Paths>,
@@ -77,11 +79,13 @@ pub(crate) struct Adaptive {
     program: Arc<Executable>,
     is_for_lanes: bool,
     native: Arc<Native>,
+    /// The version of `native`.
     number: u32,
-    /// The first sample has one of this number of control flows.
+    /// Number of runs of controls per noted path at first; 0 if none is noted.
     period: u32,
-    /// Control flows until the next one whose path is noted.
+    /// Number of runs of controls until the next noted path.
     until_next: u32,
+    /// Memory for the next path.
     buffer: Vec<Step>,
 }
 
@@ -109,7 +113,7 @@ impl Adaptive {
         &self.native
     }
 
-    /// Returns a buffer for the path of the next control flow if it is to be noted.
+    /// Begins a run of a control. Returns a buffer for its path if that is to be noted.
     #[inline]
     pub(crate) fn sample(&mut self) -> Option<Vec<Step>> {
         self.until_next = self.until_next.wrapping_sub(1);
@@ -173,7 +177,7 @@ mod tests {
         Adaptive::new(&program, false, &options).unwrap()
     }
 
-    /// Lets control flows run, and returns the number of those whose path was noted.
+    /// Lets controls run, and returns the number of noted paths.
     fn run(adaptive: &mut Adaptive, controls: u32) -> u32 {
         let mut noted = 0;
         for _ in 0..controls {

@@ -39,34 +39,20 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Compiles the control flow that begins at a node, up to its return. Each frequent path has its own copies of the nodes,
-    /// in which more is known about the packet than where paths meet.
+    /// Compiles the control flow that begins at a node, up to its return: copies for the frequent paths, then the common code.
     pub(super) fn control(&mut self, first: u32, paths: &Paths) -> Result<()> {
         let order = order(&self.c.nodes, &self.c.tables, first).nodes;
         let end = self.b.create_block();
         let blocks: BTreeMap<u32, Block> =
             order.iter().map(|&n| (n, self.b.create_block())).collect();
         let entry = |n: u32| blocks.get(&n).copied().unwrap_or(end);
-        let branches = paths.branches();
-        let copies: Vec<Block> = branches.iter().map(|_| self.b.create_block()).collect();
+        let copies: Vec<Block> = paths
+            .branches()
+            .iter()
+            .map(|_| self.b.create_block())
+            .collect();
         self.leave_if_exited(end, copies.first().copied().unwrap_or_else(|| entry(first)));
-        for (i, branch) in branches.iter().enumerate() {
-            if !self.is_reached(copies[i]) {
-                continue;
-            }
-            self.enter(copies[i])?;
-            self.forget_slots();
-            let is_loop = self.c.loop_heads.get(branch.node as usize);
-            if branch.node == END || is_loop == Some(&true) || !self.has_room_for_copies() {
-                self.jump(entry(branch.node));
-                continue;
-            }
-            let likely = paths.likely_action(i);
-            self.step_of_control(branch.node, end, likely, &|action, next| {
-                let copy = paths.next(i, action, next);
-                copy.map_or_else(|| entry(next), |copy| copies[copy])
-            })?;
-        }
+        self.copies(paths, &copies, end, &entry)?;
         self.begin_common_code();
         for &n in &order {
             if self.c.loop_heads[n as usize] {
@@ -77,10 +63,10 @@ impl Gen<'_, '_> {
             } else {
                 continue;
             }
-            if !branches.is_empty() {
+            if !copies.is_empty() {
                 self.b.set_cold_block(blocks[&n]);
             }
-            self.step_of_control(n, end, None, &|_, next| entry(next))?;
+            self.control_node(n, end, None, &|_, next| entry(next))?;
         }
         self.enter(end)?;
         let zero = self.int(0);
@@ -88,9 +74,38 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
+    /// Compiles a copy of the node of each branch, which only one path reaches, so more is known about the packet than where
+    /// paths meet. Rare paths and loops continue at the node's `entry` in the common code.
+    fn copies(
+        &mut self,
+        paths: &Paths,
+        copies: &[Block],
+        end: Block,
+        entry: &impl Fn(u32) -> Block,
+    ) -> Result<()> {
+        for (i, (branch, &copy)) in paths.branches().iter().zip(copies).enumerate() {
+            if !self.is_reached(copy) {
+                continue;
+            }
+            self.enter(copy)?;
+            self.forget_slots();
+            let is_loop = self.c.loop_heads.get(branch.node as usize);
+            if branch.node == END || is_loop == Some(&true) || !self.has_room_for_copies() {
+                self.jump(entry(branch.node));
+                continue;
+            }
+            let likely = paths.likely_action(i);
+            self.control_node(branch.node, end, likely, &|action, next| {
+                let copy = paths.next(i, action, next);
+                copy.map_or_else(|| entry(next), |copy| copies[copy])
+            })?;
+        }
+        Ok(())
+    }
+
     /// Compiles a node, with the likely action if it is a table. `to` returns the block that follows an action of a table and
     /// leads to a node.
-    fn step_of_control(
+    fn control_node(
         &mut self,
         number: u32,
         end: Block,

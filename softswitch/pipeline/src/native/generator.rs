@@ -47,7 +47,7 @@ pub(super) enum Fact {
 /// Facts by field. Shared, because many blocks begin with the same ones.
 pub(super) type Known = Rc<HashMap<Word, Fact>>;
 
-/// Maximum number of facts; with more, all are discarded.
+/// Maximum number of fields with facts; with more, all are discarded.
 const MAX_KNOWN: usize = 4096;
 
 pub(super) struct Gen<'a, 'f> {
@@ -66,6 +66,7 @@ pub(super) struct Gen<'a, 'f> {
     arriving: HashMap<Block, Known>,
     /// In the parser: the number of parsed bytes of the frame.
     pub(super) start: Option<Variable>,
+    /// Maximum number of instructions, with those of copies for frequent paths.
     max_instructions: usize,
     signatures: HashMap<usize, SigRef>,
     convention: CallConv,
@@ -303,7 +304,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// Branches on a condition that implies a field's number where it is true, and perhaps another where it is false.
+    /// Branches on a condition that may imply a number of a field in each of both blocks.
     pub(super) fn brif_knowing(
         &mut self,
         c: Value,

@@ -73,8 +73,8 @@ impl Native {
             .map(|(n, &first)| {
                 define(&mut module, target, &format!("control {n}"), |g| {
                     let paths = paths.get(n).unwrap_or(&none);
-                    if n == 0 && !paths.branches().is_empty() {
-                        g.assume_zero(&c.zero_at_ingress);
+                    if !paths.branches().is_empty() {
+                        g.assume_zero(c.zero_before(n));
                     }
                     g.inputs(c.architecture.inputs(n))?;
                     g.control(first, paths)
@@ -192,14 +192,8 @@ impl Native {
         pkt: &mut Packet,
         now: Nanos,
     ) -> Option<Parsed> {
-        let result = enter(
-            self.parsers[parser]?,
-            c,
-            state,
-            pkt,
-            now,
-            Buffers::default(),
-        );
+        let (entry, none) = (self.parsers[parser]?, Buffers::default());
+        let result = enter(entry, c, state, pkt, now, none);
         Some(parser::parsed(result))
     }
 
@@ -218,17 +212,8 @@ impl Native {
         };
         let fields = c.architecture.inputs(control);
         assert_eq!(input.len(), fields.len(), "one value for each field");
-        enter(
-            entry,
-            c,
-            state,
-            pkt,
-            now,
-            Buffers {
-                input,
-                out: &mut [],
-            },
-        );
+        let out = &mut [];
+        enter(entry, c, state, pkt, now, Buffers { input, out });
         true
     }
 

@@ -29,8 +29,8 @@ struct Found {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles a table's lookup and its actions, with jumps to their successors, for an action that is more likely than the
-    /// others. `to` returns the block that follows an action and leads to a node.
+    /// Compiles a table's lookup and its actions, with jumps to their successors. A likely action is compared first. `to`
+    /// returns the block that follows an action and leads to a node.
     pub(super) fn table(
         &mut self,
         number: u32,

@@ -33,7 +33,7 @@ impl Architecture {
         }
     }
 
-    /// Returns the fields that the switch sets before a control, in the order of the switch's values.
+    /// Returns the fields that the switch sets before a control, in the order in which it passes their values.
     pub(crate) fn inputs(&self, control: usize) -> &[Option<Field>] {
         match self {
             Self::V1Model(standard) => &standard.inputs[control],
@@ -70,7 +70,7 @@ pub(crate) struct Standard {
     pub(crate) egress_rid: Option<Field>,
     pub(crate) priority: Option<Field>,
     pub(crate) ingress_timestamp: Option<Field>,
-    /// The fields that the switch sets before each control, in the order of the switch's values.
+    /// The fields that the switch sets before each control, in the order of the values in `v1model`.
     pub(crate) inputs: [Vec<Option<Field>>; 2],
 }
 

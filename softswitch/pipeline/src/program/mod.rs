@@ -101,7 +101,7 @@ pub(crate) struct Compiled {
     pub(crate) digests: Vec<Vec<Field>>,
     /// The locks of registers in lanes.
     pub(crate) locks: Locks,
-    /// Metadata that is zero in each packet when ingress begins.
+    /// Metadata that is zero in each packet when the first control begins.
     pub(crate) zero_at_ingress: Vec<Word>,
     /// There are expressions that read registers.
     pub(crate) has_register_expressions: bool,
@@ -117,6 +117,14 @@ impl Compiled {
         let header = &m.gress_of(parser).intrinsic;
         let is_first = |id| self.parser.begins_with(parser, id);
         header.id.is_some_and(is_first).then_some(header)
+    }
+
+    /// Returns metadata that is zero in each packet when a control begins.
+    pub(crate) fn zero_before(&self, control: usize) -> &[Word] {
+        match control {
+            0 => &self.zero_at_ingress,
+            _ => &[],
+        }
     }
 
     /// Returns the fields of a list; none if it does not exist.
