@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     tonic_prost_build::configure()
         .bytes(".p4.v1")
+        .codec_path("crate::codec::BytesCodec")
         .compile_fds(files)?;
     Ok(())
 }

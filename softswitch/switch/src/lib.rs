@@ -5,6 +5,7 @@
 pub mod address;
 pub mod bfrt;
 pub mod cli;
+pub mod codec;
 pub mod coverage;
 pub mod dataplane;
 mod grpc_unix;

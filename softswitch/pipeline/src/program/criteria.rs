@@ -66,28 +66,36 @@ impl KeyShape {
         m: &MatchField,
         c: &mut Criteria,
     ) -> Result<(), StateError> {
-        let width = f.info.width;
-        let full = f.prefix(width);
+        let (zero, flag, mask);
         let (value, mask) = match (f.info.kind, m) {
-            (MatchKind::Exact | MatchKind::Valid, MatchField::Exact(v)) => (v.clone(), full),
-            (MatchKind::Valid, MatchField::Valid(v)) => (Value::from(u64::from(*v)), full),
+            (MatchKind::Exact | MatchKind::Valid, MatchField::Exact(v)) => (v, &f.full),
+            (MatchKind::Valid, MatchField::Valid(v)) => {
+                flag = Value::from(u64::from(*v));
+                (&flag, &f.full)
+            }
             (MatchKind::Lpm, MatchField::Lpm { value, prefix_len }) => {
+                let width = f.info.width;
                 if *prefix_len > width {
                     return Err(self.bad(
                         f,
                         format!("prefix length {prefix_len} exceeds the width of {width} bits"),
                     ));
                 }
-                (value.clone(), f.prefix(*prefix_len))
+                mask = f.prefix(*prefix_len);
+                (value, &mask)
             }
-            (MatchKind::Ternary, MatchField::Ternary { value, mask }) => {
-                self.check_width(f, mask)?;
-                (value.clone(), f.limbs(mask))
+            (MatchKind::Ternary, MatchField::Ternary { value, mask: given }) => {
+                self.check_width(f, given)?;
+                mask = f.limbs(given);
+                (value, &mask)
             }
             // BMv2 JSON does not have optional keys: the compiler writes them as ternary.
             (MatchKind::Ternary | MatchKind::Optional, MatchField::Optional(v)) => match v {
-                Some(v) => (v.clone(), full),
-                None => (Value::from(0u64), f.prefix(0)),
+                Some(v) => (v, &f.full),
+                None => {
+                    (zero, mask) = (Value::from(0u64), f.prefix(0));
+                    (&zero, &mask)
+                }
             },
             (MatchKind::Range, MatchField::Range { low, high }) => {
                 self.check_width(f, low)?;
@@ -101,7 +109,7 @@ impl KeyShape {
                 // The leading bits that all values of the range share are matched exactly.
                 let mask = common_bits(&low, &high);
                 let shared: Limbs = low.iter().zip(&mask).map(|(v, m)| v & m).collect();
-                let mask: Limbs = mask.iter().zip(&full).map(|(m, f)| m & f).collect();
+                let mask: Limbs = mask.iter().zip(&f.full).map(|(m, f)| m & f).collect();
                 f.place(&shared, &mut c.values);
                 f.place(&mask, &mut c.masks);
                 return Ok(());
@@ -121,16 +129,16 @@ impl KeyShape {
                 ));
             }
         };
-        self.check_width(f, &value)?;
-        let limbs = f.limbs(&value);
-        if limbs.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
+        self.check_width(f, value)?;
+        let limbs = f.limbs(value);
+        if limbs.iter().zip(mask).any(|(v, m)| v & !m != 0) {
             return Err(self.bad(
                 f,
                 format!("value {value} has bits outside its mask or prefix"),
             ));
         }
         f.place(&limbs, &mut c.values);
-        f.place(&mask, &mut c.masks);
+        f.place(mask, &mut c.masks);
         Ok(())
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct KeyField {
     pub(crate) shift: u32,
     /// First limb of the lower bound among an entry's range limbs.
     pub(crate) range: usize,
+    /// Limbs with all bits of the field set.
+    pub(crate) full: Limbs,
 }
 
 /// The layout of a table's key, and the rules for its entries.
@@ -48,6 +50,10 @@ pub(crate) struct KeyShape {
 impl KeyField {
     /// Returns the limbs of a value that is not wider than the field.
     pub(crate) fn limbs(&self, v: &Value) -> Limbs {
+        if self.words == 1 {
+            let limb = v.to_u64().expect("the width was checked");
+            return SmallVec::from_buf_and_len([limb, 0], 1);
+        }
         let mut limbs: Limbs = v.limbs().collect();
         debug_assert!(limbs.len() <= self.words, "the width was checked");
         limbs.resize(self.words, 0);
@@ -76,13 +82,7 @@ impl KeyField {
 
     /// Returns limbs with the `len` most significant bits of the field set.
     pub(crate) fn prefix(&self, len: u32) -> Limbs {
-        let width = self.info.width;
-        let low = width - len.min(width);
-        let limb = |i: u32| {
-            let (first, last) = (i * 64, ((i + 1) * 64).min(width.max(i * 64)));
-            mask64(last - first) & !mask64_below(low.clamp(first, last) - first)
-        };
-        (0..self.words as u32).rev().map(limb).collect()
+        prefix(self.info.width, len, self.words)
     }
 
     /// Returns the position of the field's most significant bit, counted from the key's.
@@ -94,6 +94,16 @@ impl KeyField {
     pub(crate) fn bounds<'a>(&self, ranges: &'a [u64]) -> (&'a [u64], &'a [u64]) {
         ranges[self.range..self.range + 2 * self.words].split_at(self.words)
     }
+}
+
+/// Returns `words` limbs with the `len` most significant of `width` bits set.
+fn prefix(width: u32, len: u32, words: usize) -> Limbs {
+    let low = width - len.min(width);
+    let limb = |i: u32| {
+        let (first, last) = (i * 64, ((i + 1) * 64).min(width.max(i * 64)));
+        mask64(last - first) & !mask64_below(low.clamp(first, last) - first)
+    };
+    (0..words as u32).rev().map(limb).collect()
 }
 
 /// Returns a mask of the bits below `n`.
@@ -119,6 +129,7 @@ impl KeyShape {
                 words,
                 shift: 0,
                 range: range_limbs,
+                full: prefix(info.width, info.width, words),
             });
             if info.kind == MatchKind::Range {
                 range_limbs += 2 * words;

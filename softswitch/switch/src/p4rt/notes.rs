@@ -19,7 +19,7 @@ pub use selector::{Selector, Style};
 /// Notes on all entities of a pipeline.
 #[derive(Debug, Default)]
 pub struct Notes {
-    entries: HashMap<TableId, HashMap<EntryKey, EntryNote>>,
+    entries: BTreeMap<TableId, HashMap<EntryKey, EntryNote>>,
     defaults: HashMap<TableId, EntryNote>,
     selectors: HashMap<ProfileId, Selector>,
     /// Multicast groups, by id.

@@ -3,7 +3,7 @@
 
 mod link;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use softswitch_pipeline::{
     ActionId, CounterId, DigestId, MatchKind, MeterId, ProfileId, RegisterId, TableId, ValueSetId,
@@ -25,7 +25,7 @@ pub struct Schema {
     /// Names of the tables and action profiles that P4Info has, but the compiler removed from the program, by id.
     pub removed: HashMap<u32, String>,
     /// Actions, by id.
-    pub actions: HashMap<u32, Action>,
+    pub actions: BTreeMap<u32, Action>,
     /// Action profiles and selectors, by id.
     pub profiles: Objects<Profile>,
     /// Indirect counters, by id.
@@ -54,14 +54,14 @@ pub struct Schema {
 #[derive(Debug)]
 pub struct Objects<T> {
     list: Vec<(u32, T)>,
-    index: HashMap<u32, usize>,
+    index: BTreeMap<u32, usize>,
 }
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
-            index: HashMap::new(),
+            index: BTreeMap::new(),
         }
     }
 }
@@ -99,7 +99,7 @@ pub struct Table {
     /// The key's fields, in the pipeline's order.
     pub fields: Vec<Field>,
     /// The table's actions, by P4Info id.
-    pub actions: HashMap<u32, TableAction>,
+    pub actions: BTreeMap<u32, TableAction>,
     /// P4Info ids of the table's actions.
     pub action_ids: HashMap<ActionId, u32>,
     /// P4Info id of the action profile.

@@ -13,30 +13,38 @@ use crate::proto::p4::v1::{Update, write_request::Atomicity};
 /// Number of updates applied under one lock, while packets wait. An update takes about a microsecond.
 const UPDATES_PER_LOCK: usize = 32;
 
+/// Updates, decoded for a deployment.
+pub struct Batch<'a> {
+    updates: &'a [Update],
+    ops: Vec<P4Result<Op>>,
+}
+
 impl Deployment {
-    /// Applies a role's batch; the results are in the order of the updates.
+    /// Decodes a batch, which does not depend on the deployment's state.
+    pub fn decode<'a>(&self, updates: &'a [Update]) -> Batch<'a> {
+        let ops = updates.iter().map(|u| entity::decode(&self.schema, u));
+        Batch {
+            updates,
+            ops: ops.collect(),
+        }
+    }
+
+    /// Applies a role's batch, which was decoded for this deployment; the results are in the order of the updates.
     pub fn write(
         &self,
-        updates: &[Update],
+        mut batch: Batch<'_>,
         role: &Role,
         atomicity: Atomicity,
         now: Nanos,
     ) -> Vec<P4Result<()>> {
-        let access = self.access(role);
+        batch.check(self.access(role));
         match atomicity {
-            Atomicity::ContinueOnError => self.write_each(updates, access, now),
+            Atomicity::ContinueOnError => self.write_each(batch, now, |update, op, context| {
+                self.apply(update, op, context)
+            }),
             // Updates that the data plane does not see need no rollback under its lock.
-            Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => {
-                self.write_all(updates, access, now)
-            }
+            Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => self.write_all(batch, now),
         }
-    }
-
-    fn decode(&self, update: &Update, access: Access<'_>) -> P4Result<Op> {
-        if let Some(entity) = &update.entity {
-            access.check(entity)?;
-        }
-        entity::decode(&self.schema, update)
     }
 
     /// Applies a decoded update.
@@ -47,31 +55,21 @@ impl Deployment {
         integrity::apply(&self.schema, update, op, context)
     }
 
-    fn write_each(&self, updates: &[Update], access: Access<'_>, now: Nanos) -> Vec<P4Result<()>> {
-        self.write_with(updates, access, now, |update, op, context| {
-            self.apply(update, op, context)
-        })
-    }
-
     /// Applies updates in any order: references are not checked.
     pub(super) fn write_unordered(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
-        let role = Role::default();
-        self.write_with(updates, self.access(&role), now, |_, op, context| {
-            op(context)
-        })
+        self.write_each(self.decode(updates), now, |_, op, context| op(context))
     }
 
-    fn write_with(
+    fn write_each(
         &self,
-        updates: &[Update],
-        access: Access<'_>,
+        batch: Batch<'_>,
         now: Nanos,
         apply: impl Fn(&Update, Op, &mut Context<'_>) -> P4Result<()>,
     ) -> Vec<P4Result<()>> {
         let mut notes = self.notes.lock();
-        let mut results = Vec::with_capacity(updates.len());
-        for chunk in updates.chunks(UPDATES_PER_LOCK) {
-            let ops: Vec<_> = chunk.iter().map(|u| (u, self.decode(u, access))).collect();
+        let mut results = Vec::with_capacity(batch.ops.len());
+        let mut ops = batch.ops.into_iter();
+        for chunk in batch.updates.chunks(UPDATES_PER_LOCK) {
             let mut pipeline = self.pipeline.lock();
             let mut context = Context {
                 pipeline: &mut pipeline,
@@ -79,7 +77,7 @@ impl Deployment {
                 now,
                 undo: None,
             };
-            let ops = ops.into_iter();
+            let ops = chunk.iter().zip(&mut ops);
             results.extend(ops.map(|(update, op)| apply(update, op?, &mut context)));
         }
         results
@@ -87,16 +85,15 @@ impl Deployment {
 
     /// Applies all updates or, if one fails, none. Packets wait until the end, so they see the state
     /// before or after the batch.
-    fn write_all(&self, updates: &[Update], access: Access<'_>, now: Nanos) -> Vec<P4Result<()>> {
-        let mut notes = self.notes.lock();
-        let decoded = updates.iter().map(|u| self.decode(u, access));
-        let decoded: Vec<P4Result<Op>> = decoded.collect();
-        if decoded.iter().any(Result::is_err) {
-            let results = decoded.into_iter();
+    fn write_all(&self, batch: Batch<'_>, now: Nanos) -> Vec<P4Result<()>> {
+        let Batch { updates, ops } = batch;
+        if ops.iter().any(Result::is_err) {
+            let results = ops.into_iter();
             return results
                 .map(|op| Err(op.err().unwrap_or_else(aborted)))
                 .collect();
         }
+        let mut notes = self.notes.lock();
         let mut pipeline = self.pipeline.lock();
         let mut context = Context {
             pipeline: &mut pipeline,
@@ -104,7 +101,7 @@ impl Deployment {
             now,
             undo: Some(Vec::new()),
         };
-        let mut ops = updates.iter().zip(decoded.into_iter().flatten());
+        let mut ops = updates.iter().zip(ops.into_iter().flatten());
         let failed = ops
             .by_ref()
             .map(|(update, op)| self.apply(update, op, &mut context))
@@ -119,6 +116,18 @@ impl Deployment {
         let mut results: Vec<_> = updates.iter().map(|_| Err(aborted())).collect();
         results[at] = Err(error);
         results
+    }
+}
+
+impl Batch<'_> {
+    /// Rejects the updates that a role may not make.
+    fn check(&mut self, access: Access<'_>) {
+        for (update, op) in self.updates.iter().zip(&mut self.ops) {
+            let entity = update.entity.as_ref();
+            if let Some(Err(error)) = entity.map(|entity| access.check(entity)) {
+                *op = Err(error);
+            }
+        }
     }
 }
 

@@ -21,27 +21,38 @@ use crate::proto::p4::v1::{
 const API_VERSION: &str = "1.5.0";
 
 impl Device {
-    /// Writes entities (specification, section "Write RPC").
+    /// Writes entities (specification, section "Write RPC"). Requests are decoded at the same time, and applied one after the
+    /// other.
     ///
     /// # Errors
     /// The status of the RPC, with an error for each update if any failed.
-    #[allow(deprecated)]
     pub fn write(&self, request: &WriteRequest) -> Result<(), Status> {
-        let _writing = self.writes.lock();
-        let WriteRequest {
-            device_id,
-            role,
-            role_id,
-            election_id,
-            ..
-        } = request;
-        let role = self.check_primary(*device_id, role, *role_id, *election_id)?;
+        self.check_writer(request)?;
         let deployment = self.deployment()?;
         let atomicity = Atomicity::try_from(request.atomicity)
             .map_err(|e| Status::invalid_argument(format!("unknown atomicity {}", e.0)))?;
-        let results = deployment.write(&request.updates, &role, atomicity, self.dataplane.now());
-        self.digests.lock().retain(&deployment.digest_configs());
+        let batch = deployment.decode(&request.updates);
+        let _writing = self.writes.lock();
+        let role = self.check_writer(request)?;
+        let current = self.deployment()?;
+        let batch = match Arc::ptr_eq(&current, &deployment) {
+            true => batch,
+            false => current.decode(&request.updates),
+        };
+        let results = current.write(batch, &role, atomicity, self.dataplane.now());
+        self.digests.lock().retain(&current.digest_configs());
         batch_status("updates", &results)
+    }
+
+    /// Returns the role of a write request's client, which must be its primary.
+    #[allow(deprecated)]
+    fn check_writer(&self, request: &WriteRequest) -> Result<Role, Status> {
+        self.check_primary(
+            request.device_id,
+            &request.role,
+            request.role_id,
+            request.election_id,
+        )
     }
 
     /// Reads entities (specification, section "Read RPC"). A role in the request restricts them to the role's objects. Returns the entities of the requests that succeeded, and the

@@ -5,7 +5,7 @@ mod externs;
 mod references;
 mod restrictions;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use softswitch_pipeline::{ActionInfo, Implementation, Info, MatchKind};
 
@@ -180,7 +180,7 @@ fn link_table(
     let fields = fields.collect::<Result<Vec<_>, _>>()?;
     check_ids("match field", &name, fields.iter().map(|f| f.id))?;
 
-    let mut actions = HashMap::new();
+    let mut actions = BTreeMap::new();
     let mut action_ids = HashMap::new();
     for r in &table.action_refs {
         let action = schema
