@@ -7,6 +7,7 @@
 //! before the request is parsed.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -43,8 +44,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for GrpcUnixStream<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         while this.filter.passed == 0 {
-            let mut chunk = [0; READ];
-            let mut chunk = ReadBuf::new(&mut chunk);
+            let mut chunk = [MaybeUninit::uninit(); READ];
+            let mut chunk = ReadBuf::uninit(&mut chunk);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
             if chunk.filled().is_empty() {
                 // A truncated frame is an error for every parser.
