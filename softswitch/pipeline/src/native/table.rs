@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Type, Value};
 use cranelift_frontend::Switch;
 
 use super::action::may_exit;
@@ -16,7 +16,7 @@ use crate::entry::{CounterValue, EntryAction};
 use crate::phv::mask64;
 use crate::program::control::Next;
 use crate::program::op::Target;
-use crate::state::table::{NO_ACTION, Table};
+use crate::state::table::{Cell, HASH, NO_ACTION, Table};
 use crate::state::view::TableView;
 
 /// The result of a lookup.
@@ -159,8 +159,17 @@ impl Gen<'_, '_> {
         Ok(self.b.ins().uextend(I64, record))
     }
 
-    /// Compiles the lookup of a key that is not an index of an array. It calls the table only if that has entries.
+    /// Compiles the lookup of a key that is not an index of an array.
     fn find_long(&mut self, number: u32, key: &[Value]) -> Result<Value> {
+        let shape = &self.c.tables[number as usize].shape;
+        match shape.needs_priority || shape.by_prefix {
+            true => self.call_find(number, key),
+            false => self.find_in_cells(number, key),
+        }
+    }
+
+    /// Compiles a call of the table, if that has entries.
+    fn call_find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let (call, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(done, I64);
         let len = self.view(number, offset_of!(TableView, len));
@@ -174,6 +183,106 @@ impl Gen<'_, '_> {
         self.jump_with(done, found);
         self.enter(done)?;
         Ok(self.b.block_params(done)[0])
+    }
+
+    /// Compiles the search of an exact key in the table's cells, as [`Cells::find`](crate::state::table::Cell). Keys with a
+    /// mask have no cells.
+    fn find_in_cells(&mut self, number: u32, key: &[Value]) -> Result<Value> {
+        let [search, call, done] = [(); 3].map(|()| self.b.create_block());
+        self.b.append_block_param(done, I64);
+        let cells = self.view(number, offset_of!(TableView, cells));
+        self.b.set_cold_block(call);
+        self.brif(cells, search, call);
+        self.enter(call)?;
+        let found = self.call_find(number, key)?;
+        self.jump_with(done, found);
+        self.enter(search)?;
+        let hash = self.hash(key);
+        let tag = if let [word] = key { *word } else { hash };
+        let mask = self.view(number, offset_of!(TableView, cells_mask));
+        let home = self.b.ins().band(hash, mask);
+        self.probe(number, key, (cells, mask), (home, tag), done);
+        self.enter(done)?;
+        Ok(self.b.block_params(done)[0])
+    }
+
+    /// Compiles a hash of a key, as `table::hash`.
+    fn hash(&mut self, key: &[Value]) -> Value {
+        let [seed, factor] = HASH.map(|number| self.int(number));
+        key.iter().fold(seed, |hash, &word| {
+            let mixed = self.b.ins().bxor(hash, word);
+            let low = self.b.ins().imul(mixed, factor);
+            let high = self.b.ins().umulhi(mixed, factor);
+            let rotated = self.b.ins().rotl_imm(word, 32);
+            let product = self.b.ins().bxor(low, high);
+            self.b.ins().bxor(product, rotated)
+        })
+    }
+
+    /// Compiles the search from a cell on. The blocks change nothing, so the known facts stay.
+    fn probe(
+        &mut self,
+        number: u32,
+        key: &[Value],
+        (cells, mask): (Value, Value),
+        (home, tag): (Value, Value),
+        done: Block,
+    ) {
+        let [look, compare, same, next] = [(); 4].map(|()| self.b.create_block());
+        self.b.append_block_param(look, I64);
+        self.b.set_cold_block(next);
+        self.arrive(done);
+        self.b.ins().jump(look, &[home.into()]);
+        self.b.switch_to_block(look);
+        let at = self.b.block_params(look)[0];
+        let cell = self.cell(cells, at, size_of::<Cell>());
+        let record = self.load_cell(I32, cell, offset_of!(Cell, record));
+        let record = self.b.ins().uextend(I64, record);
+        let none = self.int(0);
+        self.b
+            .ins()
+            .brif(record, compare, &[], done, &[none.into()]);
+        self.b.switch_to_block(compare);
+        let found = self.load_cell(I64, cell, offset_of!(Cell, tag));
+        let is_same = self.compare(IntCC::Equal, found, tag);
+        self.b.ins().brif(is_same, same, &[], next, &[]);
+        self.b.switch_to_block(same);
+        if key.len() == 1 {
+            self.b.ins().jump(done, &[record.into()]);
+        } else {
+            let differs = self.differs(number, key, record);
+            self.b
+                .ins()
+                .brif(differs, next, &[], done, &[record.into()]);
+        }
+        self.b.switch_to_block(next);
+        let after = self.b.ins().iadd_imm(at, 1);
+        let after = self.b.ins().band(after, mask);
+        self.b.ins().jump(look, &[after.into()]);
+    }
+
+    fn load_cell(&mut self, t: Type, cell: Value, part: usize) -> Value {
+        self.b.ins().load(t, Self::other(), cell, part as i32)
+    }
+
+    /// Compiles the comparison of a key with that of the entry with a record; 0 if they are equal.
+    fn differs(&mut self, number: u32, key: &[Value], record: Value) -> Value {
+        let entries = self.view(number, offset_of!(TableView, entries));
+        let words = key.len() + 1;
+        let at = self.b.ins().imul_imm(record, (words * 8) as i64);
+        let at = self.b.ins().iadd(entries, at);
+        // Records are counted from 1.
+        let first = 8 - (words * 8) as i32;
+        let mut differs = self.int(0);
+        for (i, &word) in key.iter().enumerate() {
+            let stored = self
+                .b
+                .ins()
+                .load(I64, Self::other(), at, first + i as i32 * 8);
+            let bits = self.b.ins().bxor(stored, word);
+            differs = self.b.ins().bor(differs, bits);
+        }
+        differs
     }
 
     /// Meters a packet that hits a record, or one that misses if the default entry's meter is configured.

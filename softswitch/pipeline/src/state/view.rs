@@ -2,6 +2,7 @@
 //! Addresses of state for native code, which reads and writes it without references.
 
 use super::Externs;
+use super::table::Cell;
 use crate::entry::CounterValue;
 
 /// The cells of an array.
@@ -70,6 +71,12 @@ pub(crate) struct TableView {
     pub(crate) meters_misses: u64,
     /// Numbers of records, by short keys.
     pub(crate) dense: *const u32,
+    /// Numbers of records, by long exact keys; null without entries, or if keys are masked.
+    pub(crate) cells: *const Cell,
+    /// Number of cells, a power of two, less 1.
+    pub(crate) cells_mask: u64,
+    /// For each entry with a long exact key: one word, then the key.
+    pub(crate) entries: *const u64,
     pub(crate) records: *const u64,
     pub(crate) record_bytes: usize,
     /// By number of record.
@@ -87,6 +94,9 @@ impl Default for TableView {
             len: 0,
             meters_misses: 0,
             dense: std::ptr::null(),
+            cells: std::ptr::null(),
+            cells_mask: 0,
+            entries: std::ptr::null(),
             records: std::ptr::null(),
             record_bytes: 0,
             counters: std::ptr::null_mut(),

@@ -46,6 +46,11 @@ impl Entries {
         }
     }
 
+    /// Returns the entries of all slots.
+    pub(super) fn records(&self) -> &[u64] {
+        &self.records
+    }
+
     pub(super) fn len(&self) -> usize {
         self.capacity() - self.free.len()
     }

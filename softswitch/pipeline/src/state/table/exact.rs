@@ -2,36 +2,24 @@
 //! Exact match: an array for short keys, else a hash table. The hash table stores keys of one word inline, which saves a
 //! memory access per hit.
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::OccupiedEntry;
-
+use super::cells::{Cells, tag};
 use super::entries::Entries;
-use super::hash;
 use crate::program::key::KeyShape;
 
 #[derive(Debug, Clone)]
 pub(super) enum Exact {
     /// By key: slot + 1, or 0.
     Dense(Box<[u32]>),
-    Word(HashTable<Word>),
-    Words(HashTable<u32>),
-}
-
-/// Packed: twelve bytes instead of sixteen.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, packed(4))]
-pub(super) struct Word {
-    key: u64,
-    slot: u32,
+    /// By key: slot + 1.
+    Hashed(Cells),
 }
 
 impl Exact {
     pub(super) fn new(shape: &KeyShape) -> Self {
-        match (shape.short_bits(), shape.words) {
+        match shape.short_bits() {
             // The kernel does not allocate the memory of large arrays until it is written.
-            (Some(bits), _) => Self::Dense(vec![0; 1 << bits].into()),
-            (None, 1) => Self::Word(HashTable::new()),
-            (None, _) => Self::Words(HashTable::new()),
+            Some(bits) => Self::Dense(vec![0; 1 << bits].into()),
+            None => Self::Hashed(Cells::new(shape.words)),
         }
     }
 
@@ -39,45 +27,32 @@ impl Exact {
     pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
         match self {
             Self::Dense(slots) => slots[index(key, slots.len())].checked_sub(1),
-            Self::Word(table) => {
-                let found = table.find(hash([key[0]]), |w| w.key == key[0]);
-                found.map(|w| w.slot)
-            }
-            Self::Words(table) => {
-                let found = table.find(hash(key.iter().copied()), |&s| entries.values(s) == key);
-                found.copied()
+            Self::Hashed(cells) => {
+                let has_key = |record| key.len() == 1 || entries.values(record - 1) == key;
+                cells.find(tag(key), has_key).map(|record| record - 1)
             }
         }
     }
 
     /// Adds an entry. With a mask, an array has the entry in each place that its key masks.
     pub(super) fn insert(&mut self, entries: &Entries, slot: u32, mask: Option<&[u64]>) {
-        let h = hash_values(entries, slot);
         match self {
             Self::Dense(slots) => {
                 for at in places(entries.values(slot), mask, slots.len()) {
                     slots[at] = slot + 1;
                 }
             }
-            Self::Word(table) => {
-                let key = entries.values(slot)[0];
-                table.insert_unique(h, Word { key, slot }, |w| hash([w.key]));
-            }
-            Self::Words(table) => {
-                table.insert_unique(h, slot, |&s| hash_values(entries, s));
-            }
+            Self::Hashed(cells) => cells.insert(tag(entries.values(slot)), slot + 1),
         }
     }
 
     pub(super) fn remove(&mut self, entries: &Entries, slot: u32, mask: Option<&[u64]>) {
-        let h = hash_values(entries, slot);
         let removed = match self {
             Self::Dense(slots) => {
                 let mut places = places(entries.values(slot), mask, slots.len());
                 places.all(|at| std::mem::take(&mut slots[at]) == slot + 1)
             }
-            Self::Word(table) => table.find_entry(h, |w| w.slot == slot).is_ok_and(take),
-            Self::Words(table) => table.find_entry(h, |&s| s == slot).is_ok_and(take),
+            Self::Hashed(cells) => cells.remove(tag(entries.values(slot)), slot + 1),
         };
         assert!(removed, "a used slot is in the index");
     }
@@ -97,15 +72,6 @@ fn places(key: &[u64], mask: Option<&[u64]>, len: usize) -> impl Iterator<Item =
     let free = (len - 1) & !mask;
     let next = move |part: &usize| Some(part.wrapping_sub(free) & free).filter(|next| *next != 0);
     std::iter::successors(Some(0), next).map(move |part| first | part)
-}
-
-fn hash_values(entries: &Entries, slot: u32) -> u64 {
-    hash(entries.values(slot).iter().copied())
-}
-
-fn take<T>(entry: OccupiedEntry<T>) -> bool {
-    entry.remove();
-    true
 }
 
 #[cfg(test)]

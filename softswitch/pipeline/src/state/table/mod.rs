@@ -3,6 +3,7 @@
 
 mod block;
 mod blocks;
+mod cells;
 mod entries;
 mod exact;
 mod pool;
@@ -29,6 +30,7 @@ use crate::program::criteria::Criteria;
 use crate::program::key::KeyShape;
 use crate::state::meter::Meter;
 use crate::state::view::TableView;
+pub(crate) use cells::Cell;
 pub(crate) use profile::{GroupState, Place, Profile};
 use records::Records;
 pub(crate) use records::{NO_ACTION, record};
@@ -42,13 +44,15 @@ const MAX_SLOT: u32 = (1 << SLOT_BITS) - 1;
 /// Time during which lanes do not note further hits of an entry, because each note moves the cell between processors.
 const IDLE_RESOLUTION: Nanos = 1_000_000;
 
-/// Seed of the multiplicative hash, which mixes all bits of a word into all bits of the hash.
+/// Initial value and factor of the multiplicative hash.
+pub(crate) const HASH: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+
+/// Returns the multiplicative hash, which mixes all bits of a word into all bits of the hash.
 #[inline]
 fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
-    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    const K: u64 = 0xd6e8_feb8_6659_fd93;
-    words.into_iter().fold(SEED, |h, w| {
-        let product = u128::from(h ^ w) * u128::from(K);
+    let [seed, factor] = HASH;
+    words.into_iter().fold(seed, |h, w| {
+        let product = u128::from(h ^ w) * u128::from(factor);
         (product as u64) ^ (product >> 64) as u64 ^ w.rotate_left(32)
     })
 }
@@ -147,6 +151,12 @@ impl Table {
             len: self.len() as u64,
             meters_misses: meters_misses.into(),
             dense: self.space.dense().map_or(std::ptr::null(), <[u32]>::as_ptr),
+            cells: match self.space.cells() {
+                [] => std::ptr::null(),
+                cells => cells.as_ptr(),
+            },
+            cells_mask: (self.space.cells().len() as u64).wrapping_sub(1),
+            entries: self.space.records().as_ptr(),
             records: self.targets.words().as_ptr(),
             record_bytes: self.targets.stride() * size_of::<u64>(),
             counters: self.counters.as_mut_ptr(),
@@ -163,7 +173,9 @@ impl Table {
         self.check_no_entries()?;
         let mask = mask.map(|mask| self.shape.encode(mask)).transpose()?;
         let mask = mask.map(|criteria| criteria.values.into_boxed_slice());
-        match self.space.set_mask(mask) {
+        let is_exact = self.space.set_mask(mask);
+        self.look();
+        match is_exact {
             true => Ok(()),
             false => Err(StateError::Invalid {
                 what: format!("table {}", self.name),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
+use super::cells::Cell;
 use super::entries::Entries;
 use super::exact::Exact;
 use super::ternary::Ternary;
@@ -68,6 +69,19 @@ impl Space {
             Index::Exact(Exact::Dense(records)) => Some(records),
             _ => None,
         }
+    }
+
+    /// Returns the hash table of a table with long exact keys, unless keys are masked.
+    pub(super) fn cells(&self) -> &[Cell] {
+        match &self.index {
+            Index::Exact(Exact::Hashed(cells)) if self.mask.is_none() => cells.as_slice(),
+            _ => &[],
+        }
+    }
+
+    /// Returns the entries by slot; for exact keys, each has one word and then the key.
+    pub(super) fn records(&self) -> &[u64] {
+        self.entries.records()
     }
 
     /// Returns the number of slots, used or free.
