@@ -47,15 +47,19 @@ impl Body for FileBody {
         } else if self.left.is_empty() {
             return Poll::Ready(None);
         } else {
-            match next(&self.file, &self.left, ReadWriteFlags::NOWAIT) {
-                Err(Errno::AGAIN | Errno::OPNOTSUPP) => {
-                    let (file, left) = (self.file.clone(), self.left.clone());
-                    let wait = move || Ok(next(&file, &left, ReadWriteFlags::empty())?);
-                    self.waiting = Some(tokio::task::spawn_blocking(wait));
-                    return self.poll_frame(cx);
-                }
-                result => result.map_err(Into::into),
+            let read = next(&self.file, &self.left, ReadWriteFlags::NOWAIT);
+            let is_elsewhere = match &read {
+                // The page cache may have only bytes of the chunk that were sent before.
+                Ok(bytes) => bytes.is_empty(),
+                Err(error) => matches!(*error, Errno::AGAIN | Errno::OPNOTSUPP),
+            };
+            if is_elsewhere {
+                let (file, left) = (self.file.clone(), self.left.clone());
+                let wait = move || Ok(next(&file, &left, ReadWriteFlags::empty())?);
+                self.waiting = Some(tokio::task::spawn_blocking(wait));
+                return self.poll_frame(cx);
             }
+            read.map_err(Into::into)
         };
         let chunk = result.and_then(|chunk| {
             if chunk.is_empty() {
@@ -126,9 +130,13 @@ fn read(
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::num::NonZeroU64;
+    use std::os::unix::fs::FileExt as _;
+    use std::path::Path;
     use std::time::{Duration, SystemTime};
 
     use http_body_util::BodyExt as _;
+    use rustix::fs::{Advice, fadvise};
 
     use super::*;
     use crate::file_cache::FileCache;
@@ -171,6 +179,35 @@ mod tests {
         let kept = cache.open(&path).unwrap();
         assert!(kept.file.is_none());
         check(&kept, &content).await;
+        fs::remove_file(path).unwrap();
+    }
+
+    /// Remove a file of `length` bytes from the page cache, except for its first page, where the file system allows it.
+    fn forget_all_but_the_first_page(path: &Path, length: u64) {
+        let file = File::open(path).unwrap();
+        file.sync_all().unwrap();
+        let advise = |advice| fadvise(&file, 0, NonZeroU64::new(length), advice).unwrap();
+        advise(Advice::DontNeed);
+        // No other page is read ahead.
+        advise(Advice::Random);
+        file.read_exact_at(&mut [0], 0).unwrap();
+    }
+
+    #[tokio::test]
+    async fn body_is_complete_if_only_the_beginning_of_a_chunk_is_in_the_page_cache() {
+        let content: Vec<u8> = (0..CHUNK).map(|i| (i % 251) as u8).collect();
+        let path = std::env::temp_dir().join(format!("partial-{}", std::process::id()));
+        fs::write(&path, &content).unwrap();
+        let cache = FileCache::new(1 << 20);
+        let file = loop {
+            let file = cache.open(&path).unwrap();
+            if file.contents.is_kept() {
+                break file;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        forget_all_but_the_first_page(&path, CHUNK);
+        assert_eq!(body(&file, 0..CHUNK).await.unwrap(), content);
         fs::remove_file(path).unwrap();
     }
 }
