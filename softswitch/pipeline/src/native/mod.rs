@@ -14,6 +14,7 @@ mod expr;
 mod generator;
 mod header;
 mod key;
+mod lookup;
 mod memory;
 mod parser;
 mod runtime;

@@ -4,7 +4,7 @@
 //! Native code receives one [`Context`], which lives as long as the call. It accesses the packet's state within the
 //! layout's size, the frame within its length, the inputs of its control within their number, and arrays within their
 //! number of cells. The first bound is checked at code generation, the others at run time. In a table it reads the records
-//! whose numbers the table returns; in the array for short keys it masks the index to the array's length.
+//! whose numbers the table returns or has in its arrays for exact keys, whose indices it masks to their lengths.
 
 mod callout;
 
