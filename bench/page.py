@@ -16,6 +16,7 @@ from frontage_testbed.reporting.figures import save
 from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
 from growth import CONNECTIONS, SIZES
+from page_names import dispatcher, quicsocks
 from page_servers import quic, table1
 from paths import ROOT, WORK
 from tables import KINDS
@@ -171,7 +172,8 @@ def read(path: Path) -> Any:
 def main() -> None:
     rows: Rows = {row["name"]: row for row in read(WORK / "result.json")}
     machine = read(WORK / "machine.json")
-    sections = [programs(rows), katran(rows), quic(rows), table1(rows), simulator(rows), growth(rows), sizes(rows)]
+    servers = [quic(rows), table1(rows), dispatcher(rows), quicsocks(rows)]
+    sections = [programs(rows), katran(rows), *servers, simulator(rows), growth(rows), sizes(rows)]
     (DOCS / "performance.md").write_text(join([TEMPLATE.section("introduction", **machine), *sections]))
     draw(rows, DOCS / PLOT)
 

@@ -48,7 +48,7 @@ def table1(rows: Rows) -> str:
                 *("-" if value is None else f"{value:.1f}" for value in (idle, *(value for pair in pairs for value in pair))),
             ]
             lines.append(f"| {statistic}, {part} | {' | '.join(cells)} |")
-    offered = [f"{number(figure(rows, f'table1_{name}_offered'))} Mbit/s ({title})" for title, name in BALANCERS.items()]
+    offered = [f"{figure(rows, f'table1_{name}_offered') or 0:,.0f} Mbit/s ({title})" for title, name in BALANCERS.items()]
     columns = " | ".join(f"{title} | with CCLB7" for title in BALANCERS)
     return TEMPLATE.section(
         "table1",

@@ -144,7 +144,7 @@ def paper(name: str, figures: tuple[Figure, ...], results: Path) -> Iterator[str
     yield from (f"## {name}", "", "| figure | content | kind | product code | page | remarks |", "|---|---|---|---|---|---|")
     lines = []
     for figure in figures:
-        page = f"[{figure.page.removesuffix('.md')}]({figure.page})" if figure.page else "-"
+        page = f"[{Path(figure.page).stem}]({figure.page})" if figure.page else "-"
         yield f"| {figure.name} | {figure.shows} | {figure.kind} | {figure.product or '-'} | {page} | {figure.note} |"
         if figure.values:
             text = (results / figure.page).read_text()
