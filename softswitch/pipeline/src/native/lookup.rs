@@ -12,8 +12,8 @@ use super::runtime::{Callout, Context, HIT};
 use crate::entry::CounterValue;
 use crate::phv::mask64;
 use crate::program::op::Target;
-use crate::state::table::{Cell, HASH, NO_ACTION, Table};
-use crate::state::view::TableView;
+use crate::state::table::{HASH, NO_ACTION, Table};
+use crate::state::view::{Cell, TableView};
 
 /// The result of a lookup.
 pub(super) struct Found {
@@ -100,8 +100,7 @@ impl Gen<'_, '_> {
         Ok(self.b.block_params(done)[0])
     }
 
-    /// Compiles the search of an exact key in the table's cells, as [`Cells::find`](crate::state::table::Cell). Keys with a
-    /// mask have no cells.
+    /// Compiles the search of an exact key in the table's [cells](Cell). Keys with a mask have no cells.
     fn find_in_cells(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let [search, call, done] = [(); 3].map(|()| self.b.create_block());
         self.b.append_block_param(done, I64);

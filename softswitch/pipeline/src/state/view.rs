@@ -2,7 +2,6 @@
 //! Addresses of state for native code, which reads and writes it without references.
 
 use super::Externs;
-use super::table::Cell;
 use crate::entry::CounterValue;
 
 /// The cells of an array.
@@ -59,6 +58,16 @@ impl Views {
     pub(super) fn look_at_entries(&mut self, counters: &mut [Vec<CounterValue>]) {
         self.entry_counters = counters.iter_mut().map(View::of).collect();
     }
+}
+
+/// A place for an entry in the hash table of a table with long exact keys.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, packed(4))]
+pub(crate) struct Cell {
+    /// A key of one word; the hash of a longer one.
+    pub(crate) tag: u64,
+    /// Number of the entry's record; 0 if the cell is free.
+    pub(crate) record: u32,
 }
 
 /// A table's data that native code reads, and the addresses of its counters. The table's owner renews the view after changes.

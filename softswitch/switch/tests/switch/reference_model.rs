@@ -127,7 +127,7 @@ proptest! {
             }
             let atomicity = if is_atomic { DataplaneAtomic } else { ContinueOnError };
             let updates: Vec<_> = batch.iter().map(|(kind, o)| update(*kind, o.entity())).collect();
-            let results = deployment.write(&updates, &Role::default(), atomicity, 0);
+            let results = deployment.write(deployment.decode(&updates), &Role::default(), atomicity, 0);
             let succeeded: Vec<_> = results.iter().map(Result::is_ok).collect();
             prop_assert_eq!(&succeeded, &expected, "{:?}: {:?}", batch, results);
         }

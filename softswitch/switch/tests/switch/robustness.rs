@@ -205,7 +205,9 @@ fn read_everything(deployment: &Deployment) -> Vec<p4::Entity> {
 
 #[test]
 fn unmodified_updates_are_valid() {
-    let results = deployment().write(&CORPUS, &Role::default(), ContinueOnError, 0);
+    let deployment = deployment();
+    let batch = deployment.decode(&CORPUS);
+    let results = deployment.write(batch, &Role::default(), ContinueOnError, 0);
     for (update, result) in CORPUS.iter().zip(results) {
         assert_eq!(result, Ok(()), "{update:?}");
     }
@@ -219,7 +221,7 @@ proptest! {
         batch in prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..12),
     ) {
         let deployment = deployment();
-        deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
+        deployment.write(deployment.decode(&CORPUS), &Role::default(), ContinueOnError, 0);
         for (which, mutations) in batch {
             let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
             mutate(&mut bytes, &mutations);
@@ -228,7 +230,7 @@ proptest! {
             };
             let before = read_everything(&deployment);
             let updates = std::slice::from_ref(&update);
-            let result = deployment.write(updates, &Role::default(), ContinueOnError, 0).remove(0);
+            let result = deployment.write(deployment.decode(updates), &Role::default(), ContinueOnError, 0).remove(0);
             let after = read_everything(&deployment);
             if let Err(error) = result {
                 prop_assert_eq!(before, after, "{:?} was refused: {}", update, error);
@@ -246,7 +248,7 @@ proptest! {
     ) {
         let deployment = deployment();
         if begin_full {
-            deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
+            deployment.write(deployment.decode(&CORPUS), &Role::default(), ContinueOnError, 0);
         }
         let updates = batch.iter().filter_map(|(which, mutations, kind)| {
             let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
@@ -264,7 +266,7 @@ proptest! {
         });
         let updates: Vec<_> = updates.collect();
         let before = read_everything(&deployment);
-        let results = deployment.write(&updates, &Role::default(), Atomicity::DataplaneAtomic, 0);
+        let results = deployment.write(deployment.decode(&updates), &Role::default(), Atomicity::DataplaneAtomic, 0);
         if results.iter().all(Result::is_ok) {
             prop_assert_eq!(results.len(), updates.len());
         } else {
@@ -281,7 +283,7 @@ proptest! {
         if let Ok(p4info) = Message::decode(&bytes[..]) {
             config.p4info = Some(p4info);
             if let Ok(deployment) = Deployment::new(config, &Target::default()) {
-                deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
+                deployment.write(deployment.decode(&CORPUS), &Role::default(), ContinueOnError, 0);
                 deployment.read(&[p4::TableEntry::default().entity()], &Role::default(), 0);
             }
         }
@@ -294,7 +296,7 @@ proptest! {
         mutate(&mut bytes, &mutations);
         config.p4_device_config = bytes.into();
         if let Ok(deployment) = Deployment::new(config, &Target::default()) {
-            deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
+            deployment.write(deployment.decode(&CORPUS), &Role::default(), ContinueOnError, 0);
         }
     }
 }

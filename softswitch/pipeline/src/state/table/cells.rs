@@ -2,16 +2,7 @@
 //! A hash table with linear probing, whose layout is simple enough for native code to search it.
 
 use super::hash;
-
-/// A place for an entry.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C, packed(4))]
-pub(crate) struct Cell {
-    /// A key of one word; the hash of a longer one.
-    pub(crate) tag: u64,
-    /// Number of the entry's record; 0 if the cell is free.
-    pub(crate) record: u32,
-}
+use crate::state::view::Cell;
 
 /// The records of entries by their tags. A record is in the cell with its home's index, or in the first free one after it.
 #[derive(Debug, Clone, Default)]

@@ -30,7 +30,6 @@ use crate::program::criteria::Criteria;
 use crate::program::key::KeyShape;
 use crate::state::meter::Meter;
 use crate::state::view::TableView;
-pub(crate) use cells::Cell;
 pub(crate) use profile::{GroupState, Place, Profile};
 use records::Records;
 pub(crate) use records::{NO_ACTION, record};

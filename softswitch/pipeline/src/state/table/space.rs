@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
-use super::cells::Cell;
 use super::entries::Entries;
 use super::exact::Exact;
 use super::ternary::Ternary;
 use super::trie::Trie;
 use crate::program::criteria::{Criteria, Words};
 use crate::program::key::KeyShape;
+use crate::state::view::Cell;
 
 #[derive(Debug, Clone)]
 enum Index {
