@@ -27,6 +27,10 @@ def microseconds(nanoseconds: float | None) -> str:
     return "-" if nanoseconds is None else f"{nanoseconds / 1000:.3g} us"
 
 
+def milliseconds(microseconds: float | None) -> str:
+    return "-" if microseconds is None else f"{microseconds / 1000:.3g} ms"
+
+
 def figure(rows: Rows, name: str, key: str = "value") -> float | None:
     value = rows.get(name, {}).get(key)
     return None if value is None else float(value)

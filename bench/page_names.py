@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section of docs/performance.md about the resolution of names."""
+"""Sections of docs/performance.md about dispatcher and QuicSocks proxy."""
 
 from __future__ import annotations
 
-from cells import Rows, figure, number, table
+from cells import Rows, figure, milliseconds, number, table
 from frontage_testbed.reporting.templates import PageTemplate
 
 TEMPLATE = PageTemplate("performance")
@@ -16,10 +16,6 @@ FLIGHTS = {
 }
 ARRIVALS = {"at random times": "dispatcher_added_latency", "at the same moment": "dispatcher_at_once"}
 HANDSHAKES = {"new name": "", "name in the proxy's cache, and client that knows the address": "_known"}
-
-
-def milliseconds(microseconds: float | None) -> str:
-    return "-" if microseconds is None else f"{microseconds / 1000:.3g} ms"
 
 
 def dispatcher(rows: Rows) -> str:

@@ -48,12 +48,12 @@ impl Body for FileBody {
             return Poll::Ready(None);
         } else {
             let read = next(&self.file, &self.left, ReadWriteFlags::NOWAIT);
-            let is_elsewhere = match &read {
+            let must_wait = match &read {
                 // The page cache may have only bytes of the chunk that were sent before.
                 Ok(bytes) => bytes.is_empty(),
                 Err(error) => matches!(*error, Errno::AGAIN | Errno::OPNOTSUPP),
             };
-            if is_elsewhere {
+            if must_wait {
                 let (file, left) = (self.file.clone(), self.left.clone());
                 let wait = move || Ok(next(&file, &left, ReadWriteFlags::empty())?);
                 self.waiting = Some(tokio::task::spawn_blocking(wait));
@@ -133,7 +133,7 @@ mod tests {
     use std::num::NonZeroU64;
     use std::os::unix::fs::FileExt as _;
     use std::path::Path;
-    use std::time::{Duration, SystemTime};
+    use std::time::{Duration, Instant};
 
     use http_body_util::BodyExt as _;
     use rustix::fs::{Advice, fadvise};
@@ -155,12 +155,24 @@ mod tests {
         }
     }
 
+    /// Open a file once its chunks are kept, which requires that its last change is old enough.
+    async fn open_kept(cache: &FileCache, path: &Path) -> OpenFile {
+        let begun = Instant::now();
+        loop {
+            let file = cache.open(path).unwrap();
+            if file.contents.is_kept() {
+                return file;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     #[tokio::test]
     async fn body_yields_exactly_the_range() {
         let content: Vec<u8> = (0..200_000).map(|i| (i % 251) as u8).collect();
         let path = std::env::temp_dir().join(format!("body-{}", std::process::id()));
         fs::write(&path, &content).unwrap();
-        let changed = SystemTime::now();
         let cache = FileCache::new(1 << 20);
         let recent = cache.open(&path).unwrap();
         check(&recent, &content).await;
@@ -168,12 +180,7 @@ mod tests {
             body(&recent, 0..200_001).await,
             Err(ErrorKind::UnexpectedEof)
         );
-        // A file is kept once its last change is old enough.
-        while !cache.open(&path).unwrap().contents.is_kept() {
-            assert!(changed.elapsed().unwrap() < Duration::from_secs(60));
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let read = cache.open(&path).unwrap();
+        let read = open_kept(&cache, &path).await;
         assert!(read.file.is_some());
         check(&read, &content).await;
         let kept = cache.open(&path).unwrap();
@@ -199,13 +206,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("partial-{}", std::process::id()));
         fs::write(&path, &content).unwrap();
         let cache = FileCache::new(1 << 20);
-        let file = loop {
-            let file = cache.open(&path).unwrap();
-            if file.contents.is_kept() {
-                break file;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        };
+        let file = open_kept(&cache, &path).await;
         forget_all_but_the_first_page(&path, CHUNK);
         assert_eq!(body(&file, 0..CHUNK).await.unwrap(), content);
         fs::remove_file(path).unwrap();

@@ -100,7 +100,8 @@ impl Gen<'_, '_> {
         Ok(self.b.block_params(done)[0])
     }
 
-    /// Compiles the search of an exact key in the table's [cells](Cell). Keys with a mask have no cells.
+    /// Compiles the search for an exact key in the table's [cells](Cell). A table has none before its first entry, or while its
+    /// keys are masked; then the code calls the table.
     fn find_in_cells(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let [search, call, done] = [(); 3].map(|()| self.b.create_block());
         self.b.append_block_param(done, I64);
@@ -120,7 +121,7 @@ impl Gen<'_, '_> {
         Ok(self.b.block_params(done)[0])
     }
 
-    /// Compiles a hash of a key, as `table::hash`.
+    /// Compiles the hash of a key; it equals that of `table::hash`.
     fn hash(&mut self, key: &[Value]) -> Value {
         let [seed, factor] = HASH.map(|number| self.int(number));
         key.iter().fold(seed, |hash, &word| {

@@ -21,7 +21,7 @@ use crate::proto::p4::v1::{
 const API_VERSION: &str = "1.5.0";
 
 impl Device {
-    /// Writes entities (specification, section "Write RPC"). Requests are decoded at the same time, and applied one after the
+    /// Writes entities (specification, section "Write RPC"). Several requests are decoded in parallel, but applied one after the
     /// other.
     ///
     /// # Errors
@@ -33,6 +33,7 @@ impl Device {
             .map_err(|e| Status::invalid_argument(format!("unknown atomicity {}", e.0)))?;
         let batch = deployment.decode(&request.updates);
         let _writing = self.writes.lock();
+        // While it was decoded, another client may have become primary, or set another config.
         let role = self.check_writer(request)?;
         let current = self.deployment()?;
         let batch = match Arc::ptr_eq(&current, &deployment) {
