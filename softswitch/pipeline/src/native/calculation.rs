@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generates code for the inputs of calculations: it builds them on the stack and calls a function with them, which hashes
-//! them or puts them in front of a copy.
+//! Generates code for the inputs of calculations, and for hashes of them. Rare hashes are functions that it calls, as is the
+//! one that puts an input in front of a copy.
 
 use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::generator::{Args, Gen, Result};
 use super::key::put;
 use super::runtime::Callout;
 use crate::phv::{Field, Place};
 use crate::program::calculation::{Calculation, Input};
+use crate::program::crc_bytes::CrcBytes;
 use crate::program::expr::Node;
 use crate::program::op::Op;
 
@@ -38,14 +39,34 @@ fn input_bytes(c: &Calculation) -> Option<usize> {
     (!c.payload && bytes <= MAX_INPUT).then_some(bytes)
 }
 
+/// Returns the CRC that a calculation is of an input of `bytes` bytes, if native code computes it itself.
+fn crc(c: &Calculation, bytes: usize) -> Option<CrcBytes> {
+    if c.dynamic.is_some() {
+        return None;
+    }
+    CrcBytes::new(c.hash, bytes)
+}
+
 /// Words that are filled from the first bit on.
+#[derive(Default)]
 struct Filling {
-    slot: StackSlot,
-    /// The offset of the current word.
-    at: i32,
+    full: Vec<Value>,
     word: Option<Value>,
-    /// Number of bits of the current word that are filled.
+    /// Number of bits of the last word that are filled.
     used: u32,
+}
+
+impl Filling {
+    /// Ends the last word, if it is not empty.
+    fn end_word(&mut self) {
+        self.full.extend(self.word.take());
+    }
+}
+
+/// An input of a calculation: words in wire format, and the number of bytes that count.
+struct Filled {
+    words: Vec<Value>,
+    bytes: usize,
 }
 
 impl Gen<'_, '_> {
@@ -58,7 +79,13 @@ impl Gen<'_, '_> {
         let number_value = self.int(number.into());
         self.with_input(
             calculation,
-            |g, [data, len]| g.call(Callout::Hash, &[number_value, data, len]),
+            |g, input| {
+                if let Some(crc) = crc(calculation, input.bytes) {
+                    return g.crc(crc, &input);
+                }
+                let [data, len] = g.store_input(&input);
+                g.call(Callout::Hash, &[number_value, data, len])
+            },
             |g| g.call(Callout::Calculate, &[number_value]),
         )
     }
@@ -75,18 +102,20 @@ impl Gen<'_, '_> {
         let calculation = &self.c.calculations[fields as usize];
         self.with_input(
             calculation,
-            |g, [data, len]| g.call(Callout::Mirror, &[session, data, len]),
+            |g, input| {
+                let [data, len] = g.store_input(&input);
+                g.call(Callout::Mirror, &[session, data, len])
+            },
             |g| g.step(op, a),
         )?;
         Ok(())
     }
 
-    /// Compiles a call with address and length of an input, or `other` if native code does not build the input. Both
-    /// return a value.
+    /// Compiles the use of an input, or `other` if native code does not build the input. Both return a value.
     fn with_input(
         &mut self,
         calculation: &Calculation,
-        call: impl FnOnce(&mut Self, [Value; 2]) -> Value,
+        use_it: impl FnOnce(&mut Self, Filled) -> Value,
         other: impl FnOnce(&mut Self) -> Value,
     ) -> Result<Value> {
         let Some(bytes) = input_bytes(calculation) else {
@@ -109,11 +138,8 @@ impl Gen<'_, '_> {
         }
         self.jump(fast);
         self.enter(fast)?;
-        let slot = self.buffer(MAX_INPUT as u32);
-        self.fill(&calculation.inputs, slot)?;
-        let data = self.b.ins().stack_addr(I64, slot, 0);
-        let len = self.int(bytes as u64);
-        let value = call(self, [data, len]);
+        let words = self.fill(&calculation.inputs)?;
+        let value = use_it(self, Filled { words, bytes });
         self.jump_with(after, value);
         self.enter(slow)?;
         let value = other(self);
@@ -122,14 +148,36 @@ impl Gen<'_, '_> {
         Ok(result)
     }
 
-    /// Stores the pieces of an input without gaps, and zeros up to the end of the last word.
-    fn fill(&mut self, inputs: &[Input], slot: StackSlot) -> Result<()> {
-        let mut filling = Filling {
-            slot,
-            at: 0,
-            word: None,
-            used: 0,
-        };
+    /// Compiles the CRC of an input as the exclusive or of what its bytes add.
+    fn crc(&mut self, crc: CrcBytes, input: &Filled) -> Value {
+        let parts = self.address(crc.parts);
+        let mut sum = self.b.ins().iconst(I32, i64::from(crc.of_zeros));
+        for n in 0..input.bytes {
+            let word = self.shift_right(input.words[n / 8], 56 - n as u32 % 8 * 8);
+            let byte = self.mask(word, 0xff);
+            let part = self.cell(parts, byte, size_of::<u32>());
+            let behind = input.bytes - 1 - n;
+            let offset = (behind * size_of_val(&crc.parts[0])) as i32;
+            let part = self.b.ins().load(I32, Self::other(), part, offset);
+            sum = self.b.ins().bxor(sum, part);
+        }
+        self.b.ins().uextend(I64, sum)
+    }
+
+    /// Stores an input on the stack, and returns its address and its length.
+    fn store_input(&mut self, input: &Filled) -> [Value; 2] {
+        let slot = self.buffer(MAX_INPUT as u32);
+        for (i, &word) in input.words.iter().enumerate() {
+            let word = self.swap(word);
+            self.b.ins().stack_store(word, slot, i as i32 * 8);
+        }
+        let data = self.b.ins().stack_addr(I64, slot, 0);
+        [data, self.int(input.bytes as u64)]
+    }
+
+    /// Compiles the words of an input: its pieces without gaps, and zeros up to the end of the last word.
+    fn fill(&mut self, inputs: &[Input]) -> Result<Vec<Value>> {
+        let mut filling = Filling::default();
         for input in inputs {
             match input {
                 Input::Field(_, f) => {
@@ -159,8 +207,8 @@ impl Gen<'_, '_> {
                 }
             }
         }
-        self.store_word(&mut filling);
-        Ok(())
+        filling.end_word();
+        Ok(filling.full)
     }
 
     /// Appends a value of up to 64 bits.
@@ -173,20 +221,11 @@ impl Gen<'_, '_> {
         put(self, &mut filling.word, upper);
         filling.used += width;
         if let Some(rest) = width.checked_sub(free) {
-            self.store_word(filling);
+            filling.end_word();
             filling.used = rest;
             if rest > 0 {
                 filling.word = Some(self.shift_left(v, WORD - rest));
             }
-        }
-    }
-
-    /// Stores the current word, if it is not empty, and begins the next one.
-    fn store_word(&mut self, filling: &mut Filling) {
-        if let Some(word) = filling.word.take() {
-            let word = self.swap(word);
-            self.b.ins().stack_store(word, filling.slot, filling.at);
-            filling.at += (WORD / 8) as i32;
         }
     }
 }

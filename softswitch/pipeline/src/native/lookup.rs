@@ -77,14 +77,17 @@ impl Gen<'_, '_> {
     /// Compiles the lookup of a key that is not an index of an array.
     fn find_long(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let shape = &self.c.tables[number as usize].shape;
-        match shape.needs_priority || shape.by_prefix {
-            true => self.call_find(number, key),
-            false => self.find_in_cells(number, key),
+        if shape.needs_priority {
+            self.call_find(number, key)
+        } else if shape.by_prefix {
+            self.find_prefix(number, key)
+        } else {
+            self.find_in_cells(number, key)
         }
     }
 
     /// Compiles a call of the table, if that has entries.
-    fn call_find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
+    pub(super) fn call_find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let (call, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(done, I64);
         let len = self.view(number, offset_of!(TableView, len));
@@ -238,7 +241,7 @@ impl Gen<'_, '_> {
     }
 
     /// Loads a part of a table's view.
-    fn view(&mut self, number: u32, part: usize) -> Value {
+    pub(super) fn view(&mut self, number: u32, part: usize) -> Value {
         let tables = self.context(offset_of!(Context, tables));
         let at = number as usize * size_of::<Table>() + offset_of!(Table, view) + part;
         self.b.ins().load(I64, Self::other(), tables, at as i32)

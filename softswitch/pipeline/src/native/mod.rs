@@ -17,6 +17,7 @@ mod key;
 mod lookup;
 mod memory;
 mod parser;
+mod prefix;
 mod runtime;
 mod sum;
 mod table;

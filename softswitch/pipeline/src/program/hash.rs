@@ -178,7 +178,7 @@ impl Hash {
 }
 
 /// CRC-16/ARC. Its register starts at zero, so leading zeros do not change it, and whole blocks are quick.
-fn crc16(data: &[u8]) -> u16 {
+pub(crate) fn crc16(data: &[u8]) -> u16 {
     let mut blocks = [0; 4 * BLOCK];
     let len = data.len().next_multiple_of(BLOCK);
     match blocks.get_mut(..len) {

@@ -7,6 +7,7 @@ pub(crate) mod calculation;
 pub(crate) mod call;
 pub(crate) mod changeable_hash;
 pub(crate) mod control;
+pub(crate) mod crc_bytes;
 pub(crate) mod criteria;
 pub(crate) mod dynamic_hash;
 pub(crate) mod expr;

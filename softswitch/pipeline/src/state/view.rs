@@ -70,6 +70,32 @@ pub(crate) struct Cell {
     pub(crate) record: u32,
 }
 
+/// A node of the trie of a table with a longest-prefix field; see `table::trie`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct TrieNode {
+    /// Entries that end within this node's bits.
+    pub(crate) prefixes: u64,
+    /// Values of this node's bits beyond which there is one entry.
+    pub(crate) leaves: u64,
+    /// Values of this node's bits beyond which there are several.
+    pub(crate) children: u64,
+    /// Start of the items of prefixes, then leaves.
+    pub(crate) items: u32,
+    /// Start of the child nodes.
+    pub(crate) nodes: u32,
+}
+
+/// An entry's slot in a trie; in a leaf also as many of its further bits as fit, so that most lookups need not read the
+/// entry itself.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct TrieItem {
+    pub(crate) slot: u32,
+    /// The bits behind the node's, and in the last bits their number.
+    pub(crate) rest: u32,
+}
+
 /// A table's data that native code reads, and the addresses of its counters. The table's owner renews the view after changes.
 #[repr(C)]
 #[derive(Debug)]
@@ -86,6 +112,10 @@ pub(crate) struct TableView {
     pub(crate) cells_mask: u64,
     /// For each entry with a long exact key: one word, then the key.
     pub(crate) entries: *const u64,
+    /// The trie of a longest-prefix field: its root, all nodes, and all items.
+    pub(crate) root: *const TrieNode,
+    pub(crate) nodes: *const TrieNode,
+    pub(crate) items: *const TrieItem,
     pub(crate) records: *const u64,
     pub(crate) record_bytes: usize,
     /// By number of record.
@@ -106,6 +136,9 @@ impl Default for TableView {
             cells: std::ptr::null(),
             cells_mask: 0,
             entries: std::ptr::null(),
+            root: std::ptr::null(),
+            nodes: std::ptr::null(),
+            items: std::ptr::null(),
             records: std::ptr::null(),
             record_bytes: 0,
             counters: std::ptr::null_mut(),

@@ -34,6 +34,8 @@ pub(crate) use profile::{GroupState, Place, Profile};
 use records::Records;
 pub(crate) use records::{NO_ACTION, record};
 use space::Space;
+use trie::Trie;
+pub(crate) use trie::{MATCHING, MORE, REST, REST_LEN, STRIDE};
 
 /// Width in bits of the slot in a handle, as in BMv2.
 const SLOT_BITS: u32 = 24;
@@ -146,6 +148,7 @@ impl Table {
     fn look(&mut self) {
         let default_meter = self.meters.first_mut();
         let meters_misses = default_meter.is_some_and(|m| m.get_mut().config().is_some());
+        let trie = self.space.trie().map(Trie::parts);
         self.view = TableView {
             len: self.len() as u64,
             meters_misses: meters_misses.into(),
@@ -156,6 +159,9 @@ impl Table {
             },
             cells_mask: (self.space.cells().len() as u64).wrapping_sub(1),
             entries: self.space.records().as_ptr(),
+            root: trie.map_or(std::ptr::null(), |(root, _, _)| root),
+            nodes: trie.map_or(std::ptr::null(), |(_, nodes, _)| nodes.as_ptr()),
+            items: trie.map_or(std::ptr::null(), |(_, _, items)| items.as_ptr()),
             records: self.targets.words().as_ptr(),
             record_bytes: self.targets.stride() * size_of::<u64>(),
             counters: self.counters.as_mut_ptr(),

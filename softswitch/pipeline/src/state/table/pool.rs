@@ -20,6 +20,11 @@ impl<T: Copy + Default> Pool<T> {
         }
     }
 
+    /// Returns the items of all arrays by their positions.
+    pub(super) fn as_slice(&self) -> &[T] {
+        &self.items
+    }
+
     #[inline]
     pub(super) fn get(&self, i: u32) -> &T {
         &self.items[i as usize]

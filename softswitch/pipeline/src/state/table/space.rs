@@ -79,6 +79,14 @@ impl Space {
         }
     }
 
+    /// Returns the trie of a table with a longest-prefix field.
+    pub(super) fn trie(&self) -> Option<&Trie> {
+        match &self.index {
+            Index::Prefix(trie) => Some(trie),
+            _ => None,
+        }
+    }
+
     /// Returns the entries by slot; for exact keys, each has one word and then the key.
     pub(super) fn records(&self) -> &[u64] {
         self.entries.records()

@@ -10,12 +10,14 @@ use smallvec::SmallVec;
 use super::entries::Entries;
 use super::pool::Pool;
 use crate::program::key::KeyShape;
+use crate::state::view::{TrieItem as Item, TrieNode as Node};
 
-const STRIDE: usize = 6;
+/// Number of bits per node.
+pub(crate) const STRIDE: usize = 6;
 
 /// For each value of a node's bits, the set of matching prefixes of `0..STRIDE` bits. Prefix `p` of `n` bits has number
 /// `2^n - 1 + p`, so the longest prefix has the highest number.
-static MATCHING: [u64; 64] = {
+pub(crate) static MATCHING: [u64; 64] = {
     let mut sets = [0; 64];
     let mut chunk = 0;
     while chunk < 64 {
@@ -28,20 +30,6 @@ static MATCHING: [u64; 64] = {
     }
     sets
 };
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Node {
-    /// Entries that end within this node's bits.
-    prefixes: u64,
-    /// Values of this node's bits beyond which there is one entry.
-    leaves: u64,
-    /// Values of this node's bits beyond which there are several.
-    children: u64,
-    /// Start of the items of prefixes, then leaves.
-    items: u32,
-    /// Start of the child nodes.
-    nodes: u32,
-}
 
 /// Returns the number of ones in a set below position `n`.
 #[inline]
@@ -83,19 +71,12 @@ pub(super) struct Trie {
     prefix: usize,
 }
 
-/// An entry's slot; in a leaf also as many of its further bits as fit, so that most lookups need not read the entry
-/// itself.
-#[derive(Debug, Clone, Copy, Default)]
-struct Item {
-    slot: u32,
-    /// The bits behind the node's, and in the last `REST_LEN` bits their number.
-    rest: u32,
-}
-
-const REST_LEN: u32 = 5;
-const REST: usize = 32 - REST_LEN as usize;
+/// Number of last bits in [`Item::rest`] that are the number of the others.
+pub(crate) const REST_LEN: u32 = 5;
+/// Maximum number of an entry's bits in an item.
+pub(crate) const REST: usize = 32 - REST_LEN as usize;
 /// The number that means that the bits do not fit.
-const MORE: u32 = (1 << REST_LEN) - 1;
+pub(crate) const MORE: u32 = (1 << REST_LEN) - 1;
 
 /// Returns an item's bits from `at` to `end`.
 fn rest(values: &[u64], at: usize, end: usize) -> u32 {
@@ -134,6 +115,12 @@ impl Trie {
             first: shape.first_bit(),
             prefix: shape.prefix_bit().expect("the table has a prefix field"),
         }
+    }
+
+    /// Returns the root, the nodes and the items for native code.
+    pub(super) fn parts(&self) -> (&Node, &[Node], &[Item]) {
+        let nodes = self.nodes.as_slice();
+        (&nodes[self.root as usize], nodes, self.items.as_slice())
     }
 
     /// Returns the bit after an entry's prefix, whose length is its priority.
