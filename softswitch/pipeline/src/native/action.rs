@@ -160,9 +160,15 @@ impl Gen<'_, '_> {
                 if let Some(range) = range {
                     let base = self.node(&range[0], a)?;
                     let size = self.node(&range[1], a)?;
-                    let one = self.int(1);
-                    let size = self.b.ins().umax(size, one);
-                    let hash = self.b.ins().urem(v, size);
+                    let hash = match self.number(size) {
+                        // Dividing takes longer.
+                        Some(size) if size.is_power_of_two() => self.mask(v, size - 1),
+                        _ => {
+                            let one = self.int(1);
+                            let size = self.b.ins().umax(size, one);
+                            self.b.ins().urem(v, size)
+                        }
+                    };
                     v = self.b.ins().iadd(base, hash);
                 }
                 self.set_target(to, v)?;

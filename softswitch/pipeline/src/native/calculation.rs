@@ -153,8 +153,7 @@ impl Gen<'_, '_> {
         let parts = self.address(crc.parts);
         let mut sum = self.b.ins().iconst(I32, i64::from(crc.of_zeros));
         for n in 0..input.bytes {
-            let word = self.shift_right(input.words[n / 8], 56 - n as u32 % 8 * 8);
-            let byte = self.mask(word, 0xff);
+            let byte = self.byte_of(input.words[n / 8], n % 8);
             let part = self.cell(parts, byte, size_of::<u32>());
             let behind = input.bytes - 1 - n;
             let offset = (behind * size_of_val(&crc.parts[0])) as i32;
@@ -162,6 +161,15 @@ impl Gen<'_, '_> {
             sum = self.b.ins().bxor(sum, part);
         }
         self.b.ins().uextend(I64, sum)
+    }
+
+    /// Returns byte `n` of a word, counted from the most significant one.
+    fn byte_of(&mut self, word: Value, n: usize) -> Value {
+        let last = self.shift_right(word, WORD - 8 - n as u32 * 8);
+        match n {
+            0 => last,
+            _ => self.mask(last, 0xff),
+        }
     }
 
     /// Stores an input on the stack, and returns its address and its length.
