@@ -12,6 +12,10 @@ use frontage_transport::tcp::Segment;
 
 pub use quic::{ConnectionId, Datagram};
 
+/// Maximum number of bytes at the beginning of a frame that may differ from zero: its headers, and what switches put in
+/// front of them. The payload is zero.
+pub const MAX_HEAD: usize = 1024;
+
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -53,6 +57,17 @@ pub enum Body {
     Quic(Datagram),
 }
 
+impl Body {
+    /// Returns the number of bytes behind the TCP or UDP header.
+    pub fn payload_length(&self) -> usize {
+        let length = match self {
+            Self::Tcp { segment, .. } => segment.len,
+            Self::Quic(datagram) => datagram.packet.length,
+        };
+        length as usize
+    }
+}
+
 /// Why a host cannot use a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -64,10 +79,9 @@ pub enum Fault {
     Checksum,
 }
 
-/// Writes a frame to a buffer, whose contents it replaces.
+/// Writes a frame to a buffer that is empty or contains an earlier frame, which it replaces.
 pub fn write(buffer: &mut Vec<u8>, endpoints: &Endpoints, body: &Body) {
     let ports = (endpoints.from.port(), endpoints.to.port());
-    buffer.clear();
     match body {
         Body::Tcp { segment, ck } => {
             let mut bytes = [0; ip::MAX_LENGTH + tcp::MAX_LENGTH];
@@ -75,18 +89,30 @@ pub fn write(buffer: &mut Vec<u8>, endpoints: &Endpoints, body: &Body) {
             let length = header + segment.len as usize;
             let (at, pseudo) = ip::write(&mut bytes, endpoints, segment.ecn, TCP, length);
             tcp::write(&mut bytes[at..at + header], ports, segment, *ck, pseudo);
-            buffer.extend_from_slice(&bytes[..at + header]);
-            buffer.resize(at + length, 0);
+            fill(buffer, [&bytes[..at + header], &[]], at + length);
         }
         Body::Quic(datagram) => {
             let (mut head, mut bytes) = ([0; ip::MAX_LENGTH], [0; quic::MAX_LENGTH]);
             let length = quic::length(datagram);
             let (at, pseudo) = ip::write(&mut head, endpoints, datagram.packet.ecn, UDP, length);
             let written = quic::write(&mut bytes, ports, datagram, pseudo);
-            buffer.extend_from_slice(&head[..at]);
-            buffer.extend_from_slice(&bytes[..written]);
-            buffer.resize(at + length, 0);
+            fill(buffer, [&head[..at], &bytes[..written]], at + length);
         }
+    }
+}
+
+/// Fills a buffer with headers, and zeros up to `length`.
+fn fill(buffer: &mut Vec<u8>, headers: [&[u8]; 2], length: usize) {
+    // Behind the head, an earlier frame is zero already.
+    let head = buffer.len().min(MAX_HEAD);
+    debug_assert!(buffer[head..].iter().all(|byte| *byte == 0));
+    buffer[..head].fill(0);
+    buffer.resize(length, 0);
+    let mut room = &mut buffer[..];
+    for header in headers {
+        let (here, rest) = room.split_at_mut(header.len());
+        here.copy_from_slice(header);
+        room = rest;
     }
 }
 

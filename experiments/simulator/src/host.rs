@@ -385,7 +385,7 @@ impl Host {
     }
 
     fn send(&self, endpoints: &Endpoints, body: &Body, rank: u32, network: &mut Network) {
-        let mut bytes = network.take_buffer();
+        let mut bytes = network.take_buffer(body.payload_length());
         frame::write(&mut bytes, endpoints, body);
         network.frame_counts.sent += 1;
         let length = bytes.len() as u32;

@@ -8,8 +8,9 @@ use softswitch_queue::{EgressQueue, Slot};
 
 use crate::events::{Event, EventQueue};
 use crate::flows::Flows;
+use crate::frame::MAX_HEAD;
 
-/// Maximum number of buffers that are kept for reuse. A shard may receive more frames than it sends.
+/// Maximum number of buffers of each kind that are kept for reuse. A shard may receive more frames than it sends.
 const MAX_BUFFERS: usize = 4096;
 
 /// Minimum length of a frame on a link in bytes: an Ethernet header. A shorter frame takes as long.
@@ -153,7 +154,8 @@ pub struct Network {
     shard: u32,
     /// The earliest arrival of the frames in outboxes.
     earliest_crossing: Option<Nanos>,
-    buffers: Vec<Vec<u8>>,
+    /// Buffers whose frames end within the head, and longer ones.
+    buffers: [Vec<Vec<u8>>; 2],
 }
 
 impl Network {
@@ -169,20 +171,26 @@ impl Network {
             outboxes: (0..shards).map(|_| Vec::new()).collect(),
             shard,
             earliest_crossing: None,
-            buffers: Vec::new(),
+            buffers: Default::default(),
         }
     }
 
-    /// Returns a used buffer with arbitrary contents, or an empty one.
-    pub fn take_buffer(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
+    /// Returns a buffer for a frame of about this length. It contains an earlier frame, or is empty.
+    pub fn take_buffer(&mut self, length: usize) -> Vec<u8> {
+        self.buffers_of(length).pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for reuse.
+    /// Keeps the buffer of a frame for reuse.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        if self.buffers.len() < MAX_BUFFERS {
-            self.buffers.push(buffer);
+        let kept = self.buffers_of(buffer.len());
+        if kept.len() < MAX_BUFFERS {
+            kept.push(buffer);
         }
+    }
+
+    /// Returns the buffers for frames of a length. Long frames are apart, because their payloads need not be written again.
+    fn buffers_of(&mut self, length: usize) -> &mut Vec<Vec<u8>> {
+        &mut self.buffers[usize::from(length > MAX_HEAD)]
     }
 
     /// Transmits a frame in a slot that the queue of the channel has assigned.
