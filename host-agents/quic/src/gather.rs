@@ -53,7 +53,7 @@ pub(crate) fn is_gathering() -> bool {
     with_batch(|batch| !batch.contents.is_empty()).unwrap_or(false)
 }
 
-/// Send the datagrams that join the next batch from the address `source`.
+/// Send the datagrams that join the next batch, if there are any, from the address `source`.
 pub(crate) fn set_source(source: Option<IpAddr>) {
     with_batch(|batch| batch.head.source = source);
 }
@@ -488,9 +488,7 @@ mod tests {
                     src_ip: source(last),
                     ..transmit(&contents)
                 };
-                if is_gathering() {
-                    set_source(transmit.src_ip);
-                }
+                set_source(transmit.src_ip);
                 assert!(sender.as_mut().poll_send(&transmit, cx).is_ready());
             }
             // Another address that was not announced.

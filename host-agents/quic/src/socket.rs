@@ -235,11 +235,10 @@ impl SendLayer for Sender {
         let summary = batch::finish();
         if let Some(summary) = summary {
             let remaining = summary.remaining.unwrap_or(self.remaining);
-            self.remaining = if gather::is_gathering() {
-                remaining.min(self.remaining)
-            } else {
-                remaining
-            };
+            // Of the responses in a gathered batch, the one with the least bytes left counts.
+            if remaining < self.remaining || !gather::is_gathering() {
+                self.remaining = remaining;
+            }
             self.address = summary.address;
         }
         let is_of_connection = summary.is_some() || self.is_retry;
@@ -324,7 +323,7 @@ impl Sender {
             ..transmit.clone()
         };
         // The newest signals of a batch count.
-        if self.source_of == Some(address) && gather::is_gathering() {
+        if self.source_of == Some(address) {
             gather::set_source(transmit.src_ip);
         }
         self.source_of = Some(address);
