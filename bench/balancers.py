@@ -40,6 +40,8 @@ class Balancer:
     """Returns the command of the client."""
     calibration_rate: float
     """Load in bits/s at which the server's core time is first measured."""
+    side_by_side: bool = False
+    """The same servers, with and without CCLB7, serve all runs in turn. Otherwise, each run has a new server."""
 
 
 @contextlib.contextmanager
@@ -125,5 +127,5 @@ def quic_client(testbed: Testbed) -> list[str | Path]:
 BALANCERS = (
     Balancer("tcp", "tcp", nginx, tcp_client, 2e9),
     Balancer("tcp_without_tso", "tcp", nginx_without_tso, tcp_client, 2e9),
-    Balancer("quic", "quic", quic, quic_client, 2e8),
+    Balancer("quic", "quic", quic, quic_client, 2e8, side_by_side=True),
 )

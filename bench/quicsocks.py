@@ -169,10 +169,8 @@ def measure() -> list[Row]:
                 durations[kind] += one_by_one(folder, *kinds[kind], "--names", names)
         peak = Peak()
         peak.start()
-        started = time.monotonic()
         many = ["--handshakes", str(STARTED), "--concurrency", str(STARTED), "--associations", str(ASSOCIATIONS)]
         report = load(folder, *proxy, "--names", "many{}.films.example", "--timeout", "120", *many)
-        seconds = time.monotonic() - started
         flows = peak.stop()
     known, resolved, cached, proxied = (median(durations[kind]) for kind in kinds)
     return [
@@ -182,7 +180,12 @@ def measure() -> list[Row]:
         row("quicsocks_added_p50_known", cached - known, "us"),
         row("quicsocks_in_flight", flows, "concurrent handshakes, maximum"),
         row("quicsocks_completed", len(report["handshake_ms"]), f"of {STARTED} handshakes started at once"),
-        row("quicsocks_rate", len(report["handshake_ms"]) / seconds, "handshakes/s, client and server on the same cores"),
+        # All handshakes start at once, so the longest one ends last. After it, the load waits until all connections are closed.
+        row(
+            "quicsocks_rate",
+            1000 * len(report["handshake_ms"]) / max(report["handshake_ms"]),
+            "handshakes/s, client and server on the same cores",
+        ),
     ]
 
 

@@ -7,10 +7,11 @@ They request web-search objects at the times of a plan, independently of earlier
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -23,8 +24,10 @@ from frontage_testbed.load.workload import plan, write_plan
 from http3 import CLIENT_CORE, SERVER_CORE, VIP, Testbed
 from rows import Row, finish, row
 
-ROUNDS, SECONDS = 4, 10
-"""Number of rounds and seconds of a run. A round has two runs, with and without CCLB7, each with a new server and the same plan."""
+ROUNDS, SECONDS = 6, 10
+"""Number of rounds and seconds of a run. A round has two runs with the same plan, with and without CCLB7."""
+WARM_UP_SECONDS, WARM_UP_SEED = 5, 0
+"""Seconds of load, and seed of its plan, that servers get before the first round if they run side by side."""
 IDLE_SECONDS = 30
 CALIBRATION_SECONDS = 5
 TARGET_LOAD = 20
@@ -74,22 +77,30 @@ def _core() -> tuple[float, float, float]:
     return time.monotonic(), user + nice, idle + iowait + steal
 
 
-def measure_run(testbed: Testbed, balancer: Balancer, cclb7: bool, rate: float, seed: int, seconds: float) -> list[Sample]:
-    """Return samples of the core of a new server while it serves a plan of `rate` bits/s."""
+@contextlib.contextmanager
+def serving(testbed: Testbed, balancer: Balancer, kinds: Iterable[bool]) -> Iterator[None]:
+    """Run servers without (False) and with CCLB7 (True) until the context ends."""
+    with contextlib.ExitStack() as servers:
+        for cclb7 in kinds:
+            servers.enter_context(balancer.serve(testbed, cclb7))
+        yield
+
+
+def replay(testbed: Testbed, balancer: Balancer, cclb7: bool, rate: float, seed: int, seconds: float) -> list[Sample]:
+    """Send the requests of a plan of `rate` bits/s to the running server; return samples of its core."""
     framing = PROTOCOLS[balancer.protocol].framing
     arrivals = plan(seed=seed, seconds=seconds, load=1, rate=rate, scale=1, clients=1, framing=framing)
     path = testbed.folder / "plan.csv"
     write_plan(arrivals, path)
-    with balancer.serve(testbed, cclb7):
-        begin = time.monotonic() + START_DELAY
-        options: list[str | Path] = ["--plan", path, "--client", "0", "--start-ns", str(int(begin * 1e9))]
-        command = [*testbed.enter, *balancer.client(testbed), *options, "--address", VIP, "--port", str(PORTS[cclb7])]
-        with (testbed.folder / "outcomes").open("w+") as output, subprocess.Popen(command, stdout=output) as client:
-            time.sleep(max(0.0, begin - time.monotonic()))
-            measured = samples(seconds)
-            client.wait()
-            output.seek(0)
-            outcomes = [Outcome.from_line(line) for line in output]
+    begin = time.monotonic() + START_DELAY
+    options: list[str | Path] = ["--plan", path, "--client", "0", "--start-ns", str(int(begin * 1e9))]
+    command = [*testbed.enter, *balancer.client(testbed), *options, "--address", VIP, "--port", str(PORTS[cclb7])]
+    with (testbed.folder / "outcomes").open("w+") as output, subprocess.Popen(command, stdout=output) as client:
+        time.sleep(max(0.0, begin - time.monotonic()))
+        measured = samples(seconds)
+        client.wait()
+        output.seek(0)
+        outcomes = [Outcome.from_line(line) for line in output]
     failed = [outcome for outcome in outcomes if not outcome.ok]
     if failed or len(outcomes) != len(arrivals):
         complete = len(outcomes) - len(failed)
@@ -98,12 +109,18 @@ def measure_run(testbed: Testbed, balancer: Balancer, cclb7: bool, rate: float, 
 
 
 def compare(testbed: Testbed, balancer: Balancer) -> list[Row]:
-    calibration = measure_run(testbed, balancer, False, balancer.calibration_rate, 0, CALIBRATION_SECONDS)
+    with serving(testbed, balancer, [False]):
+        calibration = replay(testbed, balancer, False, balancer.calibration_rate, 0, CALIBRATION_SECONDS)
     rate = balancer.calibration_rate * TARGET_LOAD / fmean(sample.total for sample in calibration)
     measured: dict[bool, list[Sample]] = {False: [], True: []}
-    for number in range(ROUNDS):
-        for cclb7 in (False, True) if number % 2 == 0 else (True, False):
-            measured[cclb7] += measure_run(testbed, balancer, cclb7, rate, 1 + number, SECONDS)
+    lasting = (False, True) if balancer.side_by_side else ()
+    with serving(testbed, balancer, lasting):
+        for cclb7 in lasting:
+            replay(testbed, balancer, cclb7, rate, WARM_UP_SEED, WARM_UP_SECONDS)
+        for number in range(ROUNDS):
+            for cclb7 in (False, True) if number % 2 == 0 else (True, False):
+                with serving(testbed, balancer, () if lasting else [cclb7]):
+                    measured[cclb7] += replay(testbed, balancer, cclb7, rate, 1 + number, SECONDS)
     return [row(f"table1_{balancer.name}_offered", rate / 1e6, "Mbit/s"), *rows_of(balancer.name, measured[True], measured[False])]
 
 
