@@ -235,7 +235,7 @@ impl SendLayer for Sender {
         let summary = batch::finish();
         if let Some(summary) = summary {
             let remaining = summary.remaining.unwrap_or(self.remaining);
-            // Of the responses in a gathered batch, the one with the least bytes left counts.
+            // The response with the least bytes left counts for a gathered batch.
             if remaining < self.remaining || !gather::is_gathering() {
                 self.remaining = remaining;
             }

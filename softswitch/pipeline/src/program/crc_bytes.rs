@@ -11,7 +11,7 @@ use super::hash::{Hash, crc16};
 /// Maximum length of an input in bytes.
 pub(crate) const MAX_BYTES: usize = 40;
 
-/// What each value of a byte adds, by the number of bytes behind it.
+/// The part of each value of a byte in a CRC, by the number of bytes behind it.
 type Parts = [[u32; 256]; MAX_BYTES];
 
 static CRC16: LazyLock<Box<Parts>> = LazyLock::new(|| parts(|data| crc16(data).into()));
@@ -20,7 +20,7 @@ static CRC32: LazyLock<Box<Parts>> = LazyLock::new(|| parts(crc32fast::hash));
 /// A CRC of inputs of one length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CrcBytes {
-    /// What each value of a byte adds, by the number of bytes behind it.
+    /// The part of each value of a byte, by the number of bytes behind it.
     pub(crate) parts: &'static Parts,
     /// The CRC of zeros.
     pub(crate) of_zeros: u32,

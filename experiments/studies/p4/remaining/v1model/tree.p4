@@ -12,7 +12,7 @@
 // Units of the logarithm, as of RPT's codes, for each doubling
 #define DOUBLING 8
 
-// What a new connection adds to the logarithm until the server's next report: a load of three flows becomes one of four
+// Logarithm of a new connection, until the server's next report: a load of three flows becomes one of four
 #define LOG_UNIT 3
 
 // Without WORK, a doubling of the remaining time counts 2^(12 - RPT_SHIFT) / 2. A flow counts 16, or 8 if it ends soon and alpha is 0.5.
