@@ -230,7 +230,8 @@ impl Switch {
                 qid: descriptor.priority.min(PRIORITIES as u8 - 1),
             };
             if self.egress(descriptor, info, rank, network) {
-                let bytes = self.output.take_frame(network.take_buffer(0));
+                let spare = network.take_buffer(0);
+                let bytes = self.output.take_frame(spare);
                 network.transmit(index, started.slot, Frame { bytes, rank });
             }
         }

@@ -115,7 +115,7 @@ impl Gen<'_, '_> {
     fn with_input(
         &mut self,
         calculation: &Calculation,
-        use_it: impl FnOnce(&mut Self, Filled) -> Value,
+        finish: impl FnOnce(&mut Self, Filled) -> Value,
         other: impl FnOnce(&mut Self) -> Value,
     ) -> Result<Value> {
         let Some(bytes) = input_bytes(calculation) else {
@@ -139,7 +139,7 @@ impl Gen<'_, '_> {
         self.jump(fast);
         self.enter(fast)?;
         let words = self.fill(&calculation.inputs)?;
-        let value = use_it(self, Filled { words, bytes });
+        let value = finish(self, Filled { words, bytes });
         self.jump_with(after, value);
         self.enter(slow)?;
         let value = other(self);

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::generator::{Gen, Known, Result};
 use super::runtime::{Callout, Context, HIT};
@@ -14,6 +14,14 @@ use crate::phv::mask64;
 use crate::program::op::Target;
 use crate::state::table::{HASH, NO_ACTION, Table};
 use crate::state::view::{Cell, TableView};
+
+/// The exits of a search.
+pub(super) struct Exits {
+    /// Takes the record number; 0 if nothing was found.
+    pub(super) done: Block,
+    /// Calls the table.
+    pub(super) call: Block,
+}
 
 /// The result of a lookup.
 pub(super) struct Found {
@@ -70,8 +78,7 @@ impl Gen<'_, '_> {
                 self.cell(dense, key, size_of::<u32>())
             }
         };
-        let record = self.b.ins().load(I32, Self::other(), at, 0);
-        Ok(self.b.ins().uextend(I64, record))
+        Ok(self.load_index(at, 0))
     }
 
     /// Compiles the lookup of a key that is not an index of an array.
@@ -84,6 +91,27 @@ impl Gen<'_, '_> {
         } else {
             self.find_in_cells(number, key)
         }
+    }
+
+    /// Compiles a search, which ends in one of two blocks: `done` takes the record, and `call` calls the table. The search changes
+    /// nothing, so the known facts stay.
+    pub(super) fn search(
+        &mut self,
+        number: u32,
+        key: &[Value],
+        search: impl FnOnce(&mut Self, Exits) -> Result<()>,
+    ) -> Result<Value> {
+        let [call, done] = [(); 2].map(|()| self.b.create_block());
+        self.b.append_block_param(done, I64);
+        self.b.set_cold_block(call);
+        self.arrive(call);
+        self.arrive(done);
+        search(self, Exits { done, call })?;
+        self.enter(call)?;
+        let found = self.call_find(number, key)?;
+        self.jump_with(done, found);
+        self.enter(done)?;
+        Ok(self.b.block_params(done)[0])
     }
 
     /// Compiles a call of the table, if that has entries.
@@ -106,22 +134,18 @@ impl Gen<'_, '_> {
     /// Compiles the search for an exact key in the table's [cells](Cell). A table has none before its first entry, or while its
     /// keys are masked; then the code calls the table.
     fn find_in_cells(&mut self, number: u32, key: &[Value]) -> Result<Value> {
-        let [search, call, done] = [(); 3].map(|()| self.b.create_block());
-        self.b.append_block_param(done, I64);
-        let cells = self.view(number, offset_of!(TableView, cells));
-        self.b.set_cold_block(call);
-        self.brif(cells, search, call);
-        self.enter(call)?;
-        let found = self.call_find(number, key)?;
-        self.jump_with(done, found);
-        self.enter(search)?;
-        let hash = self.hash(key);
-        let tag = if let [word] = key { *word } else { hash };
-        let mask = self.view(number, offset_of!(TableView, cells_mask));
-        let home = self.b.ins().band(hash, mask);
-        self.probe(number, key, (cells, mask), (home, tag), done);
-        self.enter(done)?;
-        Ok(self.b.block_params(done)[0])
+        self.search(number, key, |g, exits| {
+            let search = g.b.create_block();
+            let cells = g.view(number, offset_of!(TableView, cells));
+            g.brif(cells, search, exits.call);
+            g.enter(search)?;
+            let hash = g.hash(key);
+            let tag = if let [word] = key { *word } else { hash };
+            let mask = g.view(number, offset_of!(TableView, cells_mask));
+            let home = g.b.ins().band(hash, mask);
+            g.probe(number, key, (cells, mask), (home, tag), exits.done);
+            Ok(())
+        })
     }
 
     /// Compiles the hash of a key; it equals that of `table::hash`.
@@ -137,7 +161,7 @@ impl Gen<'_, '_> {
         })
     }
 
-    /// Compiles the search from a cell on. The blocks change nothing, so the known facts stay.
+    /// Compiles the search from a cell on.
     fn probe(
         &mut self,
         number: u32,
@@ -149,19 +173,17 @@ impl Gen<'_, '_> {
         let [look, compare, same, next] = [(); 4].map(|()| self.b.create_block());
         self.b.append_block_param(look, I64);
         self.b.set_cold_block(next);
-        self.arrive(done);
         self.b.ins().jump(look, &[home.into()]);
         self.b.switch_to_block(look);
         let at = self.b.block_params(look)[0];
         let cell = self.cell(cells, at, size_of::<Cell>());
-        let record = self.load_cell(I32, cell, offset_of!(Cell, record));
-        let record = self.b.ins().uextend(I64, record);
+        let record = self.load_index(cell, offset_of!(Cell, record));
         let none = self.int(0);
         self.b
             .ins()
             .brif(record, compare, &[], done, &[none.into()]);
         self.b.switch_to_block(compare);
-        let found = self.load_cell(I64, cell, offset_of!(Cell, tag));
+        let found = self.load_word(cell, offset_of!(Cell, tag));
         let is_same = self.compare(IntCC::Equal, found, tag);
         self.b.ins().brif(is_same, same, &[], next, &[]);
         self.b.switch_to_block(same);
@@ -179,8 +201,15 @@ impl Gen<'_, '_> {
         self.b.ins().jump(look, &[after.into()]);
     }
 
-    fn load_cell(&mut self, t: Type, cell: Value, part: usize) -> Value {
-        self.b.ins().load(t, Self::other(), cell, part as i32)
+    /// Loads a part of 64 bits.
+    pub(super) fn load_word(&mut self, from: Value, part: usize) -> Value {
+        self.b.ins().load(I64, Self::other(), from, part as i32)
+    }
+
+    /// Loads a part of 32 bits.
+    pub(super) fn load_index(&mut self, from: Value, part: usize) -> Value {
+        let index = self.b.ins().load(I32, Self::other(), from, part as i32);
+        self.b.ins().uextend(I64, index)
     }
 
     /// Compiles the comparison of a key with that of the entry with a record; 0 if they are equal.

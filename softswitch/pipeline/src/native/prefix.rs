@@ -4,10 +4,11 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 
 use super::generator::{Gen, Result};
+use super::lookup::Exits;
 use crate::state::table::{MATCHING, MORE, REST, REST_LEN, STRIDE};
 use crate::state::view::{TableView, TrieItem, TrieNode};
 
@@ -21,34 +22,18 @@ struct Best {
     matching: Value,
 }
 
-/// The exits of the search.
-struct Exits {
-    /// Takes the record number.
-    done: Block,
-    /// For a leaf that does not have all bits of its entry.
-    call: Block,
-}
-
 impl Gen<'_, '_> {
     /// Compiles the search for the record number of the entry with the longest prefix of a key; 0 if none matches.
     pub(super) fn find_prefix(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         if key.len() > MAX_WORDS {
             return self.call_find(number, key);
         }
-        let [call, done] = [(); 2].map(|()| self.b.create_block());
-        self.b.append_block_param(done, I64);
-        self.b.set_cold_block(call);
-        // The search changes nothing, so the known facts stay.
-        self.arrive(call);
-        self.arrive(done);
-        let first = self.c.tables[number as usize].shape.first_bit();
-        let used = self.without_first_bits(key, first);
-        self.search_trie(number, &used, &Exits { done, call });
-        self.enter(call)?;
-        let found = self.call_find(number, key)?;
-        self.jump_with(done, found);
-        self.enter(done)?;
-        Ok(self.b.block_params(done)[0])
+        self.search(number, key, |g, exits| {
+            let first = g.c.tables[number as usize].shape.first_bit();
+            let used = g.without_first_bits(key, first);
+            g.search_trie(number, &used, &exits);
+            Ok(())
+        })
     }
 
     /// Compiles a key without its first `n` bits, fewer than 64; zeros follow the last bit.
@@ -69,16 +54,16 @@ impl Gen<'_, '_> {
 
     /// Compiles the loop over the nodes on the path of a key.
     fn search_trie(&mut self, number: u32, key: &[Value], exits: &Exits) {
-        let [node_of, child, no_child, leaf, no_leaf] = [(); 5].map(|()| self.b.create_block());
+        let [at_node, child, no_child, leaf, no_leaf] = [(); 5].map(|()| self.b.create_block());
         let (root, none) = (self.view(number, offset_of!(TableView, root)), self.int(0));
         let start: Vec<Value> = [&[root, root, none], key].concat();
         for _ in &start {
-            self.b.append_block_param(node_of, I64);
+            self.b.append_block_param(at_node, I64);
         }
-        self.jump_to(node_of, &start);
+        self.jump_to(at_node, &start);
 
-        self.b.switch_to_block(node_of);
-        let params = self.b.block_params(node_of).to_vec();
+        self.b.switch_to_block(at_node);
+        let params = self.b.block_params(at_node).to_vec();
         let (node, key) = (params[0], &params[3..]);
         let earlier = Best {
             node: params[1],
@@ -87,7 +72,7 @@ impl Gen<'_, '_> {
         let chunk = self.b.ins().ushr_imm(key[0], 64 - STRIDE as i64);
         let rest = self.without_first_bits(key, STRIDE);
         let best = self.best(node, chunk, earlier);
-        let children = self.load_set(node, offset_of!(TrieNode, children));
+        let children = self.load_word(node, offset_of!(TrieNode, children));
         self.branch_if_in(children, chunk, child, no_child);
 
         self.b.switch_to_block(child);
@@ -97,14 +82,14 @@ impl Gen<'_, '_> {
         let at = self.b.ins().iadd(first, at);
         let next = self.cell(nodes, at, size_of::<TrieNode>());
         let next: Vec<Value> = [&[next, best.node, best.matching], &rest[..]].concat();
-        self.jump_to(node_of, &next);
+        self.jump_to(at_node, &next);
 
         self.b.switch_to_block(no_child);
-        let leaves = self.load_set(node, offset_of!(TrieNode, leaves));
+        let leaves = self.load_word(node, offset_of!(TrieNode, leaves));
         self.branch_if_in(leaves, chunk, leaf, no_leaf);
 
         self.b.switch_to_block(leaf);
-        let prefixes = self.load_set(node, offset_of!(TrieNode, prefixes));
+        let prefixes = self.load_word(node, offset_of!(TrieNode, prefixes));
         let before = self.b.ins().popcnt(prefixes);
         let at = self.count_below(leaves, chunk);
         let at = self.b.ins().iadd(before, at);
@@ -119,8 +104,8 @@ impl Gen<'_, '_> {
     fn best(&mut self, node: Value, chunk: Value, earlier: Best) -> Best {
         let sets = self.int(MATCHING.as_ptr() as u64);
         let set = self.cell(sets, chunk, size_of::<u64>());
-        let set = self.load_set(set, 0);
-        let prefixes = self.load_set(node, offset_of!(TrieNode, prefixes));
+        let set = self.load_word(set, 0);
+        let prefixes = self.load_word(node, offset_of!(TrieNode, prefixes));
         let matching = self.b.ins().band(prefixes, set);
         Best {
             node: self.b.ins().select(matching, node, earlier.node),
@@ -128,7 +113,8 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// Compiles the comparison of the bits in a leaf with those of the key behind the leaf's node.
+    /// Compiles the comparison of the bits in a leaf with those of the key behind the leaf's node. A leaf that does not have all
+    /// bits of its entry calls the table.
     fn compare_leaf(&mut self, item: Value, rest: Value, differs: Block, exits: &Exits) {
         let [compare, equal] = [(); 2].map(|()| self.b.create_block());
         let bits = self.load_index(item, offset_of!(TrieItem, rest));
@@ -157,7 +143,7 @@ impl Gen<'_, '_> {
         self.b.switch_to_block(found);
         let zeros = self.b.ins().clz(best.matching);
         let longest = self.b.ins().irsub_imm(zeros, 63);
-        let prefixes = self.load_set(best.node, offset_of!(TrieNode, prefixes));
+        let prefixes = self.load_word(best.node, offset_of!(TrieNode, prefixes));
         let at = self.count_below(prefixes, longest);
         let item = self.trie_item(number, best.node, at);
         self.finish_with(item, exits);
@@ -192,15 +178,6 @@ impl Gen<'_, '_> {
         let shifted = self.b.ins().ushr(set, n);
         let is_in = self.mask(shifted, 1);
         self.b.ins().brif(is_in, then, &[], other, &[]);
-    }
-
-    fn load_set(&mut self, from: Value, part: usize) -> Value {
-        self.b.ins().load(I64, Self::other(), from, part as i32)
-    }
-
-    fn load_index(&mut self, from: Value, part: usize) -> Value {
-        let index = self.b.ins().load(I32, Self::other(), from, part as i32);
-        self.b.ins().uextend(I64, index)
     }
 
     fn jump_to(&mut self, block: Block, values: &[Value]) {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every test uses every helper")]
 
 pub mod damage;
+pub mod far_keys;
 pub mod frames;
 pub mod furnish;
 pub mod packets;
