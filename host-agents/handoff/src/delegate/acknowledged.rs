@@ -73,10 +73,12 @@ pub struct Acknowledged {
     beyond: BTreeMap<u64, u64>,
     /// Length of the prefix in the latest report.
     reported: u64,
+    /// True from the moment a report is due until it is made.
+    is_due: bool,
 }
 
 impl Acknowledged {
-    /// Add acknowledged bytes. Returns whether a report is due.
+    /// Add acknowledged bytes. Returns whether a report has become due.
     pub fn add(&mut self, bytes: Range<u64>) -> bool {
         let end = self.beyond.entry(bytes.start).or_default();
         *end = bytes.end.max(*end);
@@ -85,12 +87,14 @@ impl Acknowledged {
         {
             self.beginning = self.beginning.max(first.remove());
         }
-        self.beginning >= self.reported + MIN_STEP.max(self.reported / STEP_PARTS)
+        let is_due = self.beginning >= self.reported + MIN_STEP.max(self.reported / STEP_PARTS);
+        is_due && !std::mem::replace(&mut self.is_due, true)
     }
 
     /// Return the length of the acknowledged prefix, for a report.
     pub fn report(&mut self) -> u64 {
         self.reported = self.beginning;
+        self.is_due = false;
         self.beginning
     }
 }
@@ -105,9 +109,12 @@ mod tests {
         assert!(!acknowledged.add(MIN_STEP..3 * MIN_STEP));
         assert!(!acknowledged.add(0..10));
         assert!(acknowledged.add(10..MIN_STEP));
-        assert_eq!(acknowledged.report(), 3 * MIN_STEP);
+        // The same report is not due twice.
+        assert!(!acknowledged.add(3 * MIN_STEP..4 * MIN_STEP));
+        assert_eq!(acknowledged.report(), 4 * MIN_STEP);
         assert!(acknowledged.beyond.is_empty());
-        assert!(!acknowledged.add(3 * MIN_STEP..4 * MIN_STEP - 1));
+        assert!(!acknowledged.add(4 * MIN_STEP..5 * MIN_STEP - 1));
+        assert!(acknowledged.add(5 * MIN_STEP - 1..5 * MIN_STEP));
     }
 
     #[test]
