@@ -8,7 +8,7 @@ mod common;
 use std::time::Instant;
 
 use common::client::{Client, RESPONSE_TIMEOUT, get_all, start_on_both_servers};
-use common::{Testbed, content, long_and_short, run, wait_until};
+use common::{Testbed, content, long_and_short, run, two_senders, wait_until};
 use frontage_testkit::privileged;
 
 /// Files from 1 kB to 5 MB, most of them small.
@@ -28,7 +28,7 @@ fn download_many_objects(name: &str, paths: u32) {
         return;
     }
     let files = files(200);
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
         let got = get_all(&client, &files).await;
@@ -110,7 +110,7 @@ fn kill_one_server(name: &str, paths: u32) {
         return;
     }
     let files = long_and_short();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
         let long = start_on_both_servers(&testbed, &client).await;
@@ -161,7 +161,7 @@ fn response_is_reset_if_the_entity_tag_differs() {
         let client = Client::connect(&testbed, 3).await;
         let long = start_on_both_servers(&testbed, &client).await;
         // The real servers that send keep the old file open.
-        let file = testbed.folder.join("files/long");
+        let file = testbed.folder.join("files/long2");
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, content(3, 60_000_001)).unwrap();
         // SAFETY: the namespace started this process and has not waited for it.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use common::client::{Client, get_all};
-use common::{BALANCER, PORT, Testbed, content, run};
+use common::{BALANCER, PORT, Testbed, content, run, two_senders, wait_until};
 use frontage_testkit::{privileged, require};
 
 const PYTHON: &str = concat!(
@@ -52,7 +52,7 @@ fn download(
         return;
     }
     let files = &files()[..count];
-    let testbed = Testbed::new(name, 2, "round-robin", "", files);
+    let testbed = Testbed::new(name, 2, two_senders(1), "", files);
     let folder = testbed.folder.join("downloads");
     fs::create_dir(&folder).unwrap();
     let url = |(name, _): &(String, Vec<u8>)| format!("https://{BALANCER}:{PORT}/{name}");
@@ -137,13 +137,43 @@ fn short_responses_rarely_request_packet_numbers() {
     assert_eq!(testbed.balancer_metric("handoff_local_total"), 0);
 }
 
+#[test]
+fn one_real_server_answers_concurrent_requests() {
+    if !privileged() {
+        return;
+    }
+    let files = files();
+    let testbed = Testbed::new("sole", 2, "round-robin", "", &files);
+    let answers = || {
+        let mut answers = [0, 1].map(|server| testbed.completed_responses(server));
+        answers.sort_unstable();
+        answers
+    };
+    let all = LENGTHS.len() as u64;
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, 1).await;
+        // Once no request is left, it is the other server's turn.
+        for round in 0..2 {
+            for ((name, content), got) in files.iter().zip(get_all(&client, &files).await) {
+                assert!(got == Ok((200, content.clone())), "{name}");
+            }
+            wait_until("all responses are complete", || {
+                answers().iter().sum::<u64>() == (round + 1) * all
+            })
+            .await;
+            assert_eq!(answers(), [round * all, all]);
+        }
+        client.close().await;
+    });
+}
+
 /// Download objects while `loss_percent` of all packets to the client are lost.
 fn download_with_loss(name: &str, loss_percent: u32) {
     if !privileged() {
         return;
     }
     let files = files();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(1), "", &files);
     for host in testbed.servers.iter().chain([&testbed.balancer]) {
         // Drop single packets, not whole batches.
         host.sh("ethtool -K eth0 tx-udp-segmentation off");

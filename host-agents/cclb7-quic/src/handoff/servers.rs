@@ -184,13 +184,20 @@ impl Pool {
         self.choose_among(&members, key)
     }
 
-    /// Return whether a connection that uses this server should keep it.
-    pub fn keeps(&self, server: usize) -> bool {
+    /// Return whether a connection that uses this server should keep it. `is_only_sender` means that the connection has a
+    /// single path, on which this server responds at the moment: with a second one, every packet of both would need a
+    /// round trip to the balancer for its number.
+    pub fn keeps(&self, server: usize, is_only_sender: bool) -> bool {
         let is_usable = || {
             let server = &self.servers.list[server];
             server.link.is_up() && server.is_healthy()
         };
-        self.policy == Policy::PerConnection && self.members.contains(&server) && is_usable()
+        let is_kept = match self.policy {
+            Policy::PerConnection => true,
+            Policy::RoundRobin | Policy::Random | Policy::LeastLoad => is_only_sender,
+            Policy::ConsistentHash => false,
+        };
+        is_kept && self.members.contains(&server) && is_usable()
     }
 
     /// Choose a server as an origin: one whose link is up, or else any.

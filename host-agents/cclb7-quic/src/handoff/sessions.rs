@@ -49,13 +49,13 @@ impl List {
     }
 
     /// Return the server that the connection used last, if `pool` keeps it.
-    fn kept(&self, pool: &Pool) -> Option<usize> {
+    fn kept(&self, pool: &Pool, is_multipath: bool) -> Option<usize> {
         let mut live = self
             .sessions
             .iter()
             .rev()
             .filter(|session| !session.has_ended());
-        live.find(|session| pool.keeps(session.server))
+        live.find(|session| pool.keeps(session.server, !is_multipath && !session.is_idle()))
             .map(|session| session.server)
     }
 
@@ -86,7 +86,7 @@ impl Sessions {
             let list = &mut *self.list.lock().await;
             list.sweep();
             let is_reachable = |server| !list.unreachable.contains_key(&server);
-            let kept = list.kept(pool);
+            let kept = list.kept(pool, self.client.delegator.is_multipath());
             let chosen = kept.or_else(|| pool.choose(key, is_reachable))?;
             let idle = match self.live_or_new(list, chosen).await {
                 Ok(session) => return Some(session),

@@ -215,7 +215,7 @@ pub async fn start_on_both_servers(
 ) -> [tokio::task::JoinHandle<Response>; 2] {
     let sent = || [0, 1].map(|i| testbed.server_metric(i, "body_bytes_total"));
     let before = sent();
-    let long = [client.get("long"), client.get("long")];
+    let long = [client.get("long2"), client.get("long")];
     wait_until("both servers send", || {
         sent().iter().zip(before).all(|(now, before)| *now > before)
     })

@@ -220,12 +220,23 @@ pub fn content(seed: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Return a long and a short file.
-pub fn long_and_short() -> [(String, Vec<u8>); 2] {
+/// Return a long and a short file, and the long one with another name. By [`two_senders`], each of two real servers
+/// responds with one of the long files, and the first one with the short file.
+pub fn long_and_short() -> [(String, Vec<u8>); 3] {
+    let long = content(1, 60_000_000);
     [
-        ("long".to_owned(), content(1, 60_000_000)),
+        ("long".to_owned(), long.clone()),
         ("short".to_owned(), content(2, 100_000)),
+        ("long2".to_owned(), long),
     ]
+}
+
+/// Return a policy with which several real servers respond to a client with so many paths at the same time.
+pub fn two_senders(paths: u32) -> &'static str {
+    match paths {
+        1 => "consistent-hash",
+        _ => "round-robin",
+    }
 }
 
 /// Run `work` in the client's namespace.

@@ -11,7 +11,7 @@ use frontage_testkit::privileged;
 use noq::{ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
 
 use crate::common::client::{Client, start_on_both_servers, tls};
-use crate::common::{Testbed, long_and_short, run, wait_until};
+use crate::common::{Testbed, long_and_short, run, two_senders, wait_until};
 
 /// Observer that falsifies the ACKs of a noq client while it is enabled.
 struct FalseAckObserver {
@@ -67,7 +67,7 @@ fn send_false_acks(name: &str, paths: u32) {
         return;
     }
     let files = long_and_short();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     run(&testbed, async || {
         let falsifier = Arc::new(FalseAckObserver {
             is_enabled: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use frontage_testkit::{Impairment, privileged};
 
 use crate::common::client::{Client, get_all, start_on_both_servers};
-use crate::common::{PORT, Testbed, content, long_and_short, run, wait_until};
+use crate::common::{PORT, Testbed, content, long_and_short, run, two_senders, wait_until};
 
 /// Drop packets of the service that enter at these bridge ports, until [`heal`].
 fn cut(testbed: &Testbed, ports: &[&str]) {
@@ -39,7 +39,7 @@ fn abandon_unreachable_server(name: &str, paths: u32) {
         return;
     }
     let files = long_and_short();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
         let long = start_on_both_servers(&testbed, &client).await;
@@ -85,10 +85,10 @@ fn disconnect_client(name: &str, paths: u32) {
         return;
     }
     let files = long_and_short();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
-        let long = [client.get("long"), client.get("long")];
+        let long = [client.get("long2"), client.get("long")];
         for outage_ms in [310, 440, 610, 930, 2200] {
             let sent = |i| testbed.server_metric(i, "body_bytes_total");
             let before = [sent(0), sent(1)];
@@ -134,7 +134,7 @@ fn keep_servers_despite_losses(name: &str, paths: u32) {
     let files: Vec<_> = (0..400)
         .map(|i| (i.to_string(), content(i, 20_000 * (1 + i % 4))))
         .collect();
-    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, two_senders(paths), "", &files);
     let impairment = Impairment {
         loss: 5,
         reordering: 2,

@@ -13,7 +13,7 @@ use noq::crypto::rustls::QuicClientConfig;
 use noq::{Endpoint, TransportConfig};
 
 use crate::common::client::{Client, tls};
-use crate::common::{Testbed, content, run};
+use crate::common::{Testbed, content, run, two_senders};
 use crate::requests::Stream;
 
 /// Length of the response in bytes.
@@ -22,9 +22,9 @@ const LENGTH: usize = 3_000_000;
 const ROUTE: &str = "[[route]]\npath = '/chunks'\norigin = 'http://127.0.0.1:9000'\n";
 
 /// Start a testbed in which each real server has such an origin.
-fn testbed(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> Testbed {
+fn testbed(name: &str, servers: usize, policy: &str, body: &Arc<Vec<u8>>) -> Testbed {
     let files = [("file".to_owned(), content(2, 500_000))];
-    let testbed = Testbed::with_server_config(name, servers, "round-robin", "", ROUTE, &files);
+    let testbed = Testbed::with_server_config(name, servers, policy, "", ROUTE, &files);
     for server in &testbed.servers {
         server.run(|| {
             let listener = TcpListener::bind("127.0.0.1:9000").unwrap();
@@ -67,7 +67,7 @@ fn credit_grows_with_response_of_unknown_size() {
         return;
     }
     let body = Arc::new(content(1, LENGTH));
-    let testbed = testbed("grows", 1, &body);
+    let testbed = testbed("grows", 1, "round-robin", &body);
     run(&testbed, async || {
         let mut balancer = Stream::open(&testbed, None, 0).await;
         balancer.send_request(0, "chunks", 1 << 30).await;
@@ -132,7 +132,7 @@ fn download_unsized_responses(name: &str, paths: u32) {
         return;
     }
     let body = Arc::new(content(1, LENGTH));
-    let testbed = testbed(name, 2, &body);
+    let testbed = testbed(name, 2, two_senders(paths), &body);
     let file = content(2, 500_000);
     run(&testbed, async || {
         let client = connect_with_small_window(&testbed, paths).await;

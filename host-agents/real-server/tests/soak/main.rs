@@ -29,6 +29,8 @@ const FILES: usize = 200;
 const LOSS_PERCENT: [u32; 3] = [0, 1, 5];
 /// Percentage of datagrams that swap with the next one, on connections with loss.
 const REORDERED_PERCENT: u32 = 2;
+/// Policies, by seed: with the first one, a client with a single path has one sender at a time, and with the second one several.
+const POLICIES: [&str; 2] = ["round-robin", "consistent-hash"];
 /// Numbers of paths of a client, in turn: the balancer's and one for each real server, or a single path.
 const PATHS: [u32; 2] = [1 + SERVERS as u32, 1];
 /// Number of concurrent connections, and of objects on each.
@@ -161,7 +163,8 @@ fn every_downloaded_byte_is_correct() {
         .iter()
         .map(|(name, content)| (name.clone(), content.to_vec()))
         .collect();
-    let testbed = Testbed::new("soak", SERVERS, "round-robin", "", &files);
+    let policy = POLICIES[soak.seed % POLICIES.len()];
+    let testbed = Testbed::new("soak", SERVERS, policy, "", &files);
     drop(files);
     let faults = run(&testbed, async || {
         let next = AtomicU64::new(0);
