@@ -76,8 +76,9 @@ impl<O: Copy + PartialEq> NumberLedger<O> {
         if let Some(first) = ranges.first().filter(|range| range.end > self.next) {
             return Err(Unsent(first.end - 1));
         }
+        let mut above = self.runs.len();
         for range in ranges {
-            let above = self.runs.partition_point(|(run, _)| run.start < range.end);
+            above = start_below(&self.runs, above, range.end, |(run, _)| run.start);
             let parts = self.runs.range(..above).rev();
             for (run, owner) in parts.take_while(|(run, _)| run.end > range.start) {
                 let part = run.start.max(range.start)..run.end.min(range.end);
@@ -123,10 +124,9 @@ impl NumberMap {
     /// Map the numbers of `wire` that the sender used to its own numbers: in descending order, adjacent ranges merged.
     pub fn own(&self, wire: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut own: Vec<Range<u64>> = Vec::new();
+        let mut above = self.runs.len();
         for range in wire {
-            let above = self
-                .runs
-                .partition_point(|(_, first, _)| *first < range.end);
+            above = start_below(&self.runs, above, range.end, |(_, first, _)| *first);
             let runs = self.runs.range(..above).rev();
             for (own_first, first, count) in
                 runs.take_while(|(_, first, n)| first + n > range.start)
@@ -144,6 +144,13 @@ impl NumberMap {
         }
         own
     }
+}
+
+/// Return how many of the first `above` runs begin below `end`. Ranges of an ACK are adjacent, except the first one, so the
+/// result is close to `above`.
+fn start_below<R>(runs: &VecDeque<R>, above: usize, end: u64, start: impl Fn(&R) -> u64) -> usize {
+    let below = runs.range(..above).rev().position(|run| start(run) < end);
+    below.map_or(0, |distance| above - distance)
 }
 
 #[cfg(test)]

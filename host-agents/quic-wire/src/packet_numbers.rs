@@ -32,11 +32,7 @@ impl PacketNumberSet {
     /// Add a range of numbers.
     pub fn insert(&mut self, range: RangeInclusive<u64>) {
         let (mut start, mut end) = range.into_inner();
-        let at = self
-            .0
-            .iter()
-            .position(|other| *other.start() <= end + 1)
-            .unwrap_or(self.0.len());
+        let at = self.0.partition_point(|other| *other.start() > end + 1);
         let mut until = at;
         while let Some(other) = self.0.get(until)
             && *other.end() + 1 >= start
@@ -45,8 +41,13 @@ impl PacketNumberSet {
             end = end.max(*other.end());
             until += 1;
         }
-        self.0.splice(at..until, [start..=end]);
-        self.0.truncate(MAX_RANGES);
+        if at == until {
+            self.0.insert(at, start..=end);
+            self.0.truncate(MAX_RANGES);
+        } else {
+            self.0[at] = start..=end;
+            self.0.drain(at + 1..until);
+        }
     }
 
     /// Move all numbers of `other` to this set.
