@@ -17,8 +17,9 @@ from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
 from growth import CONNECTIONS, SIZES
 from page_names import dispatcher, quicsocks
-from page_servers import quic, table1
+from page_servers import lsquic, quic, table1
 from paths import ROOT, WORK
+from table_writes import DELAYED_RATE
 from tables import KINDS
 
 DOCS = ROOT / "docs"
@@ -66,6 +67,29 @@ def katran(rows: Rows) -> str:
     if ours is None or theirs is None:
         return ""
     return TEMPLATE.section("katran", ours=f"{ours:,.0f}", theirs=f"{theirs:,.0f}")
+
+
+def threads(rows: Rows) -> str:
+    """Return the section on two threads; empty if it was not measured."""
+    if "threads_router_pps" not in rows:
+        return ""
+    pipelines, ports = [], []
+    for key, title in PROGRAMS.items():
+        name = f"threads_{IN_PROCESS[key].removeprefix('pipeline_').removesuffix('_pps')}"
+        pipelines.append(f"| {title} | {one_and_two(rows, f'{name}_pps')} | {ratio(figure(rows, f'{name}_speedup'))} |")
+        name = f"veth_two_ports_{key}_pps_overload"
+        if name in rows:
+            ports.append(f"| {title} | {one_and_two(rows, name)} | {ratio(figure(rows, name, 'ratio'))} |")
+    header = "| program | one thread | two threads | ratio |"
+    sections = [TEMPLATE.section("threads", pipelines=table(header, pipelines))]
+    if ports:
+        sections.append(TEMPLATE.section("two-ports", ports=table(header, ports)))
+    return join(sections).rstrip("\n")
+
+
+def one_and_two(rows: Rows, name: str) -> str:
+    """Return the cells of one and of two threads."""
+    return " | ".join(number(figure(rows, name, whose)) for whose in ("peer_value", "value"))
 
 
 def simulator(rows: Rows) -> str:
@@ -129,6 +153,21 @@ def growth(rows: Rows) -> str:
     )
 
 
+def write_delay(rows: Rows) -> str:
+    """Return the delay of packets beside a writer, a part of the section on tables; empty if it was not measured."""
+    if "write_delay_p50" not in rows:
+        return ""
+    delays = []
+    for key, title in {"p50": "median", "p99": "p99", "p9999": "p99.99", "longest": "longest"}.items():
+        beside, alone = (figure(rows, f"write_delay_{key}", whose) for whose in ("value", "peer_value"))
+        delays.append(f"| {title} | {number(beside)} us | {number(alone)} us |")
+    return TEMPLATE.section(
+        "write-delay",
+        rate=f"{DELAYED_RATE:,}",
+        delays=table("| delay | beside the writer | without it |", delays),
+    )
+
+
 def sizes(rows: Rows) -> str:
     """Return the section on the size of sites; empty if it was not measured."""
     if "growth_servers_1_pps" not in rows:
@@ -172,8 +211,9 @@ def read(path: Path) -> Any:
 def main() -> None:
     rows: Rows = {row["name"]: row for row in read(WORK / "result.json")}
     machine = read(WORK / "machine.json")
-    servers = [quic(rows), table1(rows), dispatcher(rows), quicsocks(rows)]
-    sections = [programs(rows), katran(rows), *servers, simulator(rows), growth(rows), sizes(rows)]
+    servers = [quic(rows), lsquic(rows), table1(rows), dispatcher(rows), quicsocks(rows)]
+    tables = [growth(rows), write_delay(rows), sizes(rows)]
+    sections = [programs(rows), katran(rows), threads(rows), *servers, simulator(rows), *tables]
     (DOCS / "performance.md").write_text(join([TEMPLATE.section("introduction", **machine), *sections]))
     draw(rows, DOCS / PLOT)
 

@@ -82,3 +82,21 @@ def quic(rows: Rows) -> str:
         served=table(f"| object | frontage-cclb7-quic | {peer} | ratio |", served),
         lossy=table(f"| congestion control | frontage-cclb7-quic | {peer} | ratio |", lossy),
     )
+
+
+def lsquic(rows: Rows) -> str:
+    """Return the comparison with lsquic, a part of the section on QUIC; empty if it was not measured."""
+    keys = [size.replace(" ", "") for size in SIZES]
+    if f"quic_lsquic_{keys[0]}_per_core_vs_cclb7" not in rows:
+        return ""
+    served = []
+    for size, key in zip(SIZES, keys, strict=True):
+        pairs = [compared(rows, f"quic_lsquic_{key}_per_core_vs_{other}") for other in ("cclb7", "nginx")]
+        # Both pairs begin with the figure of frontage-lsquic.
+        served.append(f"| {size} | {pairs[0]} | {pairs[1].partition(' | ')[2]} |")
+    peer = rows.get(f"quic_lsquic_{keys[0]}_per_core_vs_nginx", {}).get("peer") or "nginx"
+    return TEMPLATE.section(
+        "lsquic",
+        overheads=", ".join(number(figure(rows, f"quic_lsquic_{key}_signals_overhead")) for key in keys),
+        served=table(f"| object | frontage-lsquic | frontage-cclb7-quic | ratio | {peer} | ratio |", served),
+    )
