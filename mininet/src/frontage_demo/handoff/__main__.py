@@ -2,8 +2,7 @@
 """Measures delegation to real servers beside proxying, and writes the results beside the published ones.
 
 Example: python -m frontage_demo.handoff --docs docs
-With `--only early-data`, it measures the first byte of new connections only, and renews their section of the page; with
-`--only single-path`, downloads to clients with a single path.
+With `--only latency`, for example, it measures and renews one section of the page.
 """
 
 from __future__ import annotations
@@ -11,17 +10,41 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from frontage_testbed.programs import REPOSITORY
+from frontage_testbed.reporting.templates import PageTemplate
 from frontage_testbed.sandbox import Sandbox
 
 from .. import command
-from . import connections, downloads, early, page, rates, single_path
+from . import connections, downloads, early, latency, page, rates, single_path
 from .measure import SEED, measure
 from .testbed import Ground, Programs
 from .topology import Triangle
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page that can be renewed alone."""
+
+    sizes: list[int]
+    """Sizes of the objects in bytes."""
+    measure: Callable[[Ground, int], Any]
+    """Measures with a seed."""
+    text: Callable[[PageTemplate, Any], str]
+    """Returns the section for a measurement."""
+
+
+SECTIONS = {
+    "early-data": Section([early.SIZE], early.measure, connections.section),
+    "latency": Section([latency.ASKED, latency.BACKGROUND_SIZE], latency.measure, page.figure_10_section),
+    "single-path": Section(
+        [downloads.SMALL, single_path.SIZE, single_path.LOSSY_SIZE], single_path.measure, rates.single_path_section
+    ),
+}
 
 
 def main() -> int:
@@ -29,7 +52,7 @@ def main() -> int:
     parser = command.parser("handoff", __doc__, "qdsr", "result.json", "qdsr.md")
     bench = REPOSITORY / "build" / "bench"
     parser.add_argument("--bench", type=Path, default=bench, help="results folder of `make bench ONLY=qdsr`")
-    parser.add_argument("--only", choices=["early-data", "single-path"], help="measure and renew this section of the page only")
+    parser.add_argument("--only", choices=SECTIONS, help="measure and renew this section of the page only")
     args = parser.parse_args()
 
     def find() -> Programs:
@@ -39,10 +62,8 @@ def main() -> int:
 
 
 def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    if args.only == "early-data":
-        return _run_early_data(box, programs, args)
-    if args.only == "single-path":
-        return _run_single_path(box, programs, args)
+    if args.only:
+        return _run_section(box, programs, args)
     result = measure(programs, box.scratch)
     (args.output / "result.json").write_text(json.dumps(result.as_json(), indent=2) + "\n")
     rows = page.bench_rows(args.bench / "result.json")
@@ -52,30 +73,26 @@ def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_early_data(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    ground = Ground(Triangle, programs, box.scratch, [early.SIZE])
+def _run_section(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
+    section = SECTIONS[args.only]
+    ground = Ground(Triangle, programs, box.scratch, section.sizes)
     try:
-        result = early.measure(ground, SEED)
+        result = section.measure(ground, SEED)
     finally:
         ground.close()
-    (args.output / "early-data.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(connections.first_bytes(result))
+    (args.output / f"{args.only}.json").write_text(json.dumps(result, indent=2, default=_fields) + "\n")
+    text = section.text(PageTemplate("qdsr"), result)
+    print(text)
     if args.docs:
-        print(page.renew_early_data(result, args.docs))
+        print(page.renew(text, args.docs))
     return 0
 
 
-def _run_single_path(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    ground = Ground(Triangle, programs, box.scratch, [downloads.SMALL, single_path.SIZE, single_path.LOSSY_SIZE])
-    try:
-        result = single_path.measure(ground, SEED)
-    finally:
-        ground.close()
-    (args.output / "single-path.json").write_text(json.dumps(asdict(result), indent=2) + "\n")
-    print(rates.single_path(result), rates.lossy(result), sep="\n\n")
-    if args.docs:
-        print(page.renew_single_path(result, args.docs))
-    return 0
+def _fields(value: object) -> Any:
+    """Return the fields of a dataclass for JSON."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"not for JSON: {value!r}")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,7 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
-import tempfile
-import time
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -16,12 +12,13 @@ from typing import Any
 
 from frontage_testbed.nodes import NodeError
 
-from . import downloads, early, single_path
+from . import downloads, early, latency, single_path
 from .downloads import SMALL
 from .early import FirstBytes
+from .latency import Latencies
 from .single_path import SinglePath
 from .testbed import FORMS, HANDOFF, PROXY, Ground, Programs, Testbed
-from .topology import BALANCER_ADDRESS, OWDS, Site, Triangle, delays
+from .topology import OWDS, Site, Triangle, delays
 
 SEED = 7
 """Seed of the links' losses."""
@@ -33,8 +30,6 @@ RATE, QUEUE = 12, 480
 """Mbit/s and packets, as in the paper's section 5.3."""
 DISTANT_PROXY, DISTANT_PROXY_OWD = "proxy, same distance", (30, 0, 30)
 """A proxy whose round-trip time to clients is that between a real server's packet and its acknowledgment in A."""
-BACKGROUND, ASKED, BACKGROUND_SIZE, PROBES = (0, 2, 8, 24), 800, 300, 150
-"""Background connections, bytes of a measured object, bytes of a background object, and number of measured objects."""
 FAIR_RATE, FAIR_DELAY, FAIR_QUEUE, FAIR_SECONDS, FAIR_SIZE = 20, 10, 50, 20, 500_000
 
 
@@ -52,8 +47,8 @@ class Result:
     """Rates with a single path."""
     requests: dict[str, dict[str, float]] = field(default_factory=dict)
     """Requests per second, by size and parallelism (Fig. 9)."""
-    downlink_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """Downlink delays, by number of background connections (Fig. 10)."""
+    latency: Latencies = field(default_factory=dict)
+    """Delays of requests (Fig. 10)."""
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Mbit/s of two downloads that share a bottleneck, by their kinds."""
 
@@ -65,7 +60,7 @@ class Result:
 def measure(programs: Programs, scratch: Path) -> Result:
     """Measure all figures. Raises NodeError if a download is incomplete."""
     result = Result()
-    sizes = [SMALL, ASKED, BACKGROUND_SIZE, *PARALLEL_SIZES, *(sizes_by_loss(loss)[0] for loss in LOSSES)]
+    sizes = [SMALL, latency.ASKED, latency.BACKGROUND_SIZE, *PARALLEL_SIZES, *(sizes_by_loss(loss)[0] for loss in LOSSES)]
     sizes += [single_path.SIZE, single_path.LOSSY_SIZE, FAIR_SIZE]
     ground = Ground(Triangle, programs, scratch, sizes)
     try:
@@ -77,10 +72,7 @@ def measure(programs: Programs, scratch: Path) -> Result:
             for size in PARALLEL_SIZES:
                 for parallel in PARALLEL:
                     result.requests[f"{size} x {parallel}"] = _requests(testbed, size, parallel)
-        with ground.testbed({}, SEED) as testbed:
-            for connections in BACKGROUND:
-                by_form = {form: _downlink(testbed, form, connections) for form in FORMS}
-                result.downlink_ms[str(connections)] = by_form
+        result.latency = latency.measure(ground, SEED)
         for loss in LOSSES:
             limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", sizes_by_loss(loss)
             with ground.testbed(delays(OWDS["A"], limits), SEED) as testbed:
@@ -129,53 +121,6 @@ def _requests(testbed: Testbed, size: int, parallel: int) -> dict[str, float]:
             report = testbed.load(form, size, *options, f"--expect={size}")
             rates[form].append(report["requests"] / report["seconds"])
     return {form: median(values) for form, values in rates.items()}
-
-
-def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:
-    """Return the delays in ms from a response leaving the real server to its arrival at the client."""
-    server = testbed.hosts["rs1"]
-    leaves = f"ip6 and (udp src port 443 or tcp src port 8080) and greater {ASKED}"
-    comes = f"ip6 src {BALANCER_ADDRESS} and udp and greater {ASKED}"
-    with tempfile.TemporaryDirectory(dir=testbed.folder) as name:
-        files = [Path(name) / end for end in ("server", "client")]
-        captures = []
-        interface = "eth1" if form == HANDOFF else "eth0"
-        for host, where, what, file in (
-            (server, interface, leaves, files[0]),
-            (testbed.client, "eth1" if form == HANDOFF else "eth0", comes, files[1]),
-        ):
-            with file.open("wb") as out:
-                tcpdump: list[str | Path] = ["tcpdump", "-i", where, "-nn", "-tt", "-l", "-Z", "root", "-s", "96", what]
-                captures.append(host.spawn(tcpdump, stdout=out, stderr=out))
-        for file in files:
-            while "listening on" not in file.read_text():
-                time.sleep(0.02)
-        background = None
-        if connections:
-            options = (f"--connections={connections}", "--seconds=60")
-            command = testbed.command(form, "load", [BACKGROUND_SIZE], *options)
-            background = testbed.client.spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(1)
-        testbed.get(form, [ASKED] * (1 + PROBES))
-        if background:
-            background.kill()
-            background.wait()
-        time.sleep(0.2)
-        for capture in captures:
-            capture.terminate()
-            capture.wait()
-        left, arrived = ([float(t) for t in re.findall(r"^(\d+\.\d+) IP6", file.read_text(), re.MULTILINE)] for file in files)
-    return list(pair_delays(left, arrived))[-PROBES:]
-
-
-def pair_delays(departures: Iterable[float], arrivals: Sequence[float]) -> Iterable[float]:
-    """Yield the delay in ms from each departure to the first arrival after it; times are seconds in ascending order."""
-    at = 0
-    for departure in departures:
-        while at < len(arrivals) and arrivals[at] < departure:
-            at += 1
-        if at < len(arrivals):
-            yield 1000 * (arrivals[at] - departure)
 
 
 def _share(testbed: Testbed, one: tuple[str, int], other: tuple[str, int], first: int = 1) -> tuple[float, float]:

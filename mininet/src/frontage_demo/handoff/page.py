@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -15,22 +15,31 @@ from frontage_testbed.reporting.markdown import table
 from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
 
-from . import connections, measure, rates
-from .early import FirstBytes
+from . import connections, latency, measure, rates
+from .latency import Latencies
 from .measure import PARALLEL, PARALLEL_SIZES, Result
 from .rates import change
-from .single_path import SinglePath
 from .testbed import FORMS, HANDOFF, PROXY
 from .topology import OWDS
 
 Row = dict[str, Any]
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84", "#8250df")
 FOLDER = "qdsr"
+FUNCTIONS = {
+    "tcp_receive": "TCP, receiving",
+    "tcp_send": "TCP, sending",
+    "udp_receive": "UDP, receiving",
+    "udp_send": "UDP, sending",
+    "encryption": "encryption",
+    "user": "rest of user space",
+    "kernel": "rest of the kernel",
+}
+"""Functions of a balancer in the results of `make bench ONLY=qdsr-cpu`, with titles."""
 Points = Sequence[tuple[float, float]]
 
 
 def bench_rows(path: Path) -> dict[str, Row]:
-    """Return the results of `make bench ONLY=qdsr` by name; empty if it has not run."""
+    """Return the results of `make bench` for the balancer by name; empty if it has not run."""
     rows = json.loads(path.read_text()) if path.exists() else []
     return {row["name"]: row for row in rows if row["name"].startswith("qdsr_")}
 
@@ -75,6 +84,21 @@ def _figure_7_section(template: PageTemplate, rows: dict[str, Row]) -> str:
     return template.section("figure-7", table=figure_7(rows), summary=summary)
 
 
+def figure_8(rows: dict[str, Row]) -> str:
+    """Return the table of core time by function; empty if it was not measured."""
+    lines = []
+    for size in _sizes(rows):
+        measured = [rows[name] for function in FUNCTIONS if (name := f"qdsr_cpu_{size}KiB_{function}") in rows]
+        for form, key in ((PROXY, "peer_value"), (HANDOFF, "value")) if measured else ():
+            times = [row[key] for row in measured]
+            lines.append([f"{size} KiB", form, *(f"{time:,.1f}" for time in times), f"{sum(times):,.1f}"])
+    return table(["object", "balancer", *FUNCTIONS.values(), "total"], lines) if lines else ""
+
+
+def _figure_8_section(template: PageTemplate, rows: dict[str, Row]) -> str:
+    return template.section("figure-8", table=figure_8(rows) or template.section("figure-8-missing"))
+
+
 def figure_9(result: Result) -> str:
     """Return the table of requests per second by parallelism."""
     head = [
@@ -91,13 +115,35 @@ def figure_9(result: Result) -> str:
     return table(head, cells)
 
 
-def figure_10(result: Result) -> str:
-    """Return the table of downlink delays."""
+def figure_10_section(template: PageTemplate, measured: Latencies) -> str:
+    """Return the section about latency."""
+    return template.section(
+        "figure-10",
+        asked=latency.ASKED,
+        background=latency.BACKGROUND_SIZE,
+        padding=latency.PADDING,
+        table=figure_10(measured),
+    )
+
+
+def figure_10(measured: Latencies) -> str:
+    """Return the table of latencies: medians in ms, and context switches per second."""
+    head = ["other connections"]
+    for what in ("round trip", "uplink", "downlink"):
+        head += [f"{what}: {PROXY}", HANDOFF, "difference"]
     cells = []
-    for count, delays in result.downlink_ms.items():
-        proxy, ours = (median(delays[form]) for form in FORMS)
-        cells.append([count, f"{proxy:.3f} ms", f"{ours:.3f} ms", change(ours, proxy)])
-    return table(["other connections", "proxy, median", "hand-off, median", "difference"], cells)
+    for count, by_form in measured.items():
+        proxy, ours = (by_form[form] for form in FORMS)
+        line = [count]
+        for theirs, own in (
+            (proxy.round_trip_ms, ours.round_trip_ms),
+            (proxy.uplink_ms, ours.uplink_ms),
+            (proxy.downlink_ms, ours.downlink_ms),
+        ):
+            middle = median(theirs), median(own)
+            line += [f"{middle[0]:.3f} ms", f"{middle[1]:.3f} ms", change(middle[1], middle[0])]
+        cells.append([*line, *(f"{one.switches:,.0f}" for one in (proxy, ours))])
+    return table([*head, f"context switches per second: {PROXY}", HANDOFF], cells)
 
 
 def figure_12(result: Result) -> str:
@@ -168,8 +214,9 @@ def page(result: Result, rows: dict[str, Row]) -> str:
         [
             template.section("introduction", seed=measure.SEED),
             _figure_7_section(template, rows),
+            _figure_8_section(template, rows),
             template.section("figure-9", owd=measure.PARALLEL_OWD, table=figure_9(result)),
-            template.section("figure-10", asked=measure.ASKED, background=measure.BACKGROUND_SIZE, table=figure_10(result)),
+            figure_10_section(template, result.latency),
             template.section("figure-12", table=figure_12(result)),
             connections.section(template, result.early),
             rates.figure_13_section(template, result),
@@ -195,17 +242,7 @@ def write(result: Result, rows: dict[str, Row], docs: Path) -> Path:
     return path
 
 
-def renew_early_data(result: Mapping[str, FirstBytes], docs: Path) -> Path:
-    """Replace the section about new connections in the page below `docs`, and return the page's path."""
-    return _renew(connections.section(PageTemplate("qdsr"), result), docs)
-
-
-def renew_single_path(result: SinglePath, docs: Path) -> Path:
-    """Replace the section about single-path clients in the page below `docs`, and return the page's path."""
-    return _renew(rates.single_path_section(PageTemplate("qdsr"), result), docs)
-
-
-def _renew(section: str, docs: Path) -> Path:
+def renew(section: str, docs: Path) -> Path:
     """Replace the section with the same heading in the page below `docs`, and return the page's path."""
     path = docs / "results" / "qdsr.md"
     text = path.read_text()

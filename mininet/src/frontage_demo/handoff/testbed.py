@@ -8,7 +8,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +59,21 @@ class Testbed:
     hosts: Mapping[str, Namespace]
     paths: int
     """Paths that the client opens where requests are delegated."""
+    balancers: dict[str, int] = field(default_factory=dict)
+    """Process ids of the balancers, by form."""
 
     @property
     def client(self) -> Namespace:
         """Namespace of the clients."""
         return self.hosts[CLIENT]
 
-    def command(self, form: str, what: str, sizes: Sequence[int], *options: str) -> list[str | Path]:
-        """Return the command of a client that downloads objects of these sizes."""
+    def command(self, form: str, what: str, sizes: Sequence[int | str], *options: str) -> list[str | Path]:
+        """Return the command of a client that downloads objects of these sizes; a size may have a query."""
         urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS.get(form, PORTS[HANDOFF])}/{size}" for size in sizes]
         paths = self.paths if form == HANDOFF else 1
         return [self.programs.client, what, *urls, "--insecure", *([f"--paths={paths}"] if paths > 1 else []), *options]
 
-    def get(self, form: str, sizes: Sequence[int], *options: str) -> list[dict[str, Any]]:
+    def get(self, form: str, sizes: Sequence[int | str], *options: str) -> list[dict[str, Any]]:
         """Download one object after the other, without `options` over one connection, and return a report for each. Raises
         NodeError.
         """
@@ -142,7 +144,8 @@ class Ground:
                 self._start(running, testbed, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
             for form, port in PORTS.items():
                 text = self._balancer(form, port, fields, handoff)
-                self._start(running, testbed, BALANCER, form, self._programs.balancer, text, port)
+                process = self._start(running, testbed, BALANCER, form, self._programs.balancer, text, port)
+                testbed.balancers[form] = process.pid
             _wait_until_reachable(testbed, len(real))
             yield testbed
 
@@ -156,10 +159,12 @@ class Ground:
 
     def _start(
         self, running: contextlib.ExitStack, testbed: Testbed, host: str, name: str, program: Path, text: str, port: int
-    ) -> None:
+    ) -> subprocess.Popen[bytes]:
         file = self._folder / f"{name}.toml"
         file.write_text(text)
-        running.callback(_end, serve(testbed.hosts[host], name, [program, file], port, self._folder))
+        process = serve(testbed.hosts[host], name, [program, file], port, self._folder)
+        running.callback(_end, process)
+        return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
