@@ -64,27 +64,34 @@ impl<O: Copy + PartialEq> NumberLedger<O> {
     }
 
     /// Call `on_part` with each part of `ranges` that belongs to one owner, in descending order. `ranges` are disjoint and in
-    /// descending order, as in an ACK frame.
+    /// descending order, as in an ACK frame. The last argument is true if only numbers of one other owner lie between this
+    /// part and the owner's previous one.
     ///
     /// # Errors
     /// If a number was not allocated. `on_part` has not been called then.
     pub fn split(
         &self,
         ranges: &[Range<u64>],
-        mut on_part: impl FnMut(O, Range<u64>),
+        mut on_part: impl FnMut(O, Range<u64>, bool),
     ) -> Result<(), Unsent> {
         if let Some(first) = ranges.first().filter(|range| range.end > self.next) {
             return Err(Unsent(first.end - 1));
         }
         let mut above = self.runs.len();
+        // Positions of the runs of the last two parts, if a part begins with its run.
+        let mut begun = [None; 2];
         for range in ranges {
             above = start_below(&self.runs, above, range.end, |(run, _)| run.start);
-            let parts = self.runs.range(..above).rev();
-            for (run, owner) in parts.take_while(|(run, _)| run.end > range.start) {
+            let parts = self.runs.range(..above).enumerate().rev();
+            for (at, (run, owner)) in parts.take_while(|(_, (run, _))| run.end > range.start) {
                 let part = run.start.max(range.start)..run.end.min(range.end);
-                if !part.is_empty() {
-                    on_part(*owner, part);
+                if part.is_empty() {
+                    continue;
                 }
+                let is_next = begun.contains(&Some(at + 2)) && self.runs[at + 2].1 == *owner;
+                let continues = is_next && part.end == run.end;
+                begun = [(part.start == run.start).then_some(at), begun[0]];
+                on_part(*owner, part, continues);
             }
         }
         Ok(())
@@ -195,7 +202,11 @@ mod tests {
             let all = sent.iter().map(|numbers| numbers.len()).sum::<usize>();
             let acked = ranges(&acked[..all]);
             let mut parts: [Vec<Range<u64>>; 4] = Default::default();
-            prop_assert_eq!(ledger.split(&acked, |owner, part| parts[owner].push(part)), Ok(()));
+            let split = ledger.split(&acked, |owner, part, continues| match parts[owner].last_mut() {
+                Some(previous) if continues => previous.start = part.start,
+                _ => parts[owner].push(part),
+            });
+            prop_assert_eq!(split, Ok(()));
             let mut mapped = Vec::new();
             for ((map, sent), parts) in maps.iter().zip(&sent).zip(&parts) {
                 let own = map.own(parts);
@@ -215,12 +226,33 @@ mod tests {
         ledger.allocate('s', 4);
         let mut parts = Vec::new();
         assert_eq!(
-            ledger.split(&[5..8, 0..1], |owner, part| parts.push((owner, part))),
+            ledger.split(&[5..8, 0..1], |owner, part, _| parts.push((owner, part))),
             Err(Unsent(7))
         );
         assert!(parts.is_empty());
-        let split = ledger.split(&[1..7], |owner, part| parts.push((owner, part)));
+        let split = ledger.split(&[1..7], |owner, part, _| parts.push((owner, part)));
         assert_eq!((split, parts), (Ok(()), vec![('s', 3..7), ('b', 1..3)]));
+    }
+
+    #[test]
+    fn part_continues_the_previous_one_across_numbers_of_another_owner() {
+        let mut ledger = NumberLedger::new(2, 'b');
+        for (owner, count) in [('s', 3), ('b', 1), ('s', 3), ('b', 1), ('s', 3)] {
+            ledger.allocate(owner, count);
+        }
+        let mut parts = Vec::new();
+        let acked = [11..13, 6..9, 2..4];
+        ledger
+            .split(&acked, |_, part, continues| parts.push((part, continues)))
+            .unwrap();
+        // Number 4 is missing.
+        assert_eq!(parts, [(11..13, false), (6..9, false), (2..4, false)]);
+        parts.clear();
+        let acked = [10..13, 6..9, 3..5];
+        ledger
+            .split(&acked, |_, part, continues| parts.push((part, continues)))
+            .unwrap();
+        assert_eq!(parts, [(10..13, false), (6..9, true), (3..5, true)]);
     }
 
     #[test]
@@ -230,7 +262,7 @@ mod tests {
             assert_eq!(ledger.allocate(owner, 0), 3..3);
         }
         let mut parts = Vec::new();
-        let split = ledger.split(&[1..3], |owner, part| parts.push((owner, part)));
+        let split = ledger.split(&[1..3], |owner, part, _| parts.push((owner, part)));
         assert_eq!((split, parts), (Ok(()), vec![('b', 1..3)]));
     }
 
@@ -243,7 +275,9 @@ mod tests {
         }
         let mut count = 0;
         ledger
-            .split(&[0..2 * MAX_RUNS as u64], |_, part| count += part.count())
+            .split(&[0..2 * MAX_RUNS as u64], |_, part, _| {
+                count += part.count()
+            })
             .unwrap();
         assert_eq!((count, ledger.runs.len()), (MAX_RUNS, MAX_RUNS));
         assert_eq!(map.own(&[0..10]), []);

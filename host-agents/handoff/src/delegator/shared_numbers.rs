@@ -65,7 +65,7 @@ pub(super) fn max_udp_payload_size(size: u64) -> u64 {
 pub(super) struct SplitAck<'a> {
     /// noq's part, in noq's own numbers.
     pub(super) own: Vec<Range<u64>>,
-    /// The parts of delegations, in numbers on the wire, the highest first.
+    /// The parts of delegations, in numbers on the wire, the highest first. A part may contain numbers of other senders.
     pub(super) delegated: &'a [(u32, Range<u64>)],
 }
 
@@ -259,9 +259,13 @@ impl SharedNumbers {
         ranges.extend(acked);
         delegated.clear();
         own.clear();
-        ledger.split(ranges, |id, part| match id {
+        ledger.split(ranges, |id, part, continues| match id {
             BALANCER => own.push(part),
-            _ => delegated.push((id, part)),
+            _ => match delegated.iter_mut().rfind(|(other, _)| *other == id) {
+                // A real server ignores the numbers of others, and the ACK is shorter.
+                Some((_, previous)) if continues => previous.start = part.start,
+                _ => delegated.push((id, part)),
+            },
         })?;
         if let Some(largest) = ranges.first() {
             ahead.on_ack(largest.end - 1, delegated);
