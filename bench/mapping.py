@@ -6,7 +6,6 @@ Times are core time of this process. The environment variable SEED selects other
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -21,6 +20,7 @@ from frontage.mapping.compute.values import Changes, Measurements
 from mapping_push import measure_push
 from processes import resident
 from rows import Row, finish, row
+from seed import SEED
 
 SERVICES, PREFIXES, SITES = 10_000, 100_000, 100
 AREAS = 2_000
@@ -145,8 +145,7 @@ def measure_sets(seed: int, name: str, sets: int) -> Iterator[Row]:
 
 
 def measure() -> list[Row]:
-    seed = int(os.environ.get("SEED", "1"))
-    return [entry for name, sets in SETS.items() for entry in measure_sets(seed, name, sets)]
+    return [entry for name, sets in SETS.items() for entry in measure_sets(SEED, name, sets)]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Times are core time of this process. The environment variable SEED selects other
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from statistics import median
@@ -19,6 +18,7 @@ from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.values import Demand, Parameters, Sites
 from processes import resident
 from rows import Row, finish, row
+from seed import SEED
 
 RECORDS, REGIONS, SITES = 1_000_000, 100, 100
 CHANGE = 0.01
@@ -143,8 +143,7 @@ def measure_workload(seed: int, name: str, sparse: bool) -> Iterator[Row]:
 
 
 def measure() -> list[Row]:
-    seed = int(os.environ.get("SEED", "1"))
-    return [entry for name, sparse in (("", False), ("_sparse", True)) for entry in measure_workload(seed, name, sparse)]
+    return [entry for name, sparse in (("", False), ("_sparse", True)) for entry in measure_workload(SEED, name, sparse)]
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def function(frames: list[tuple[str, str]]) -> str:
     """Return the function of a stack, whose frames are symbol and binary, the innermost first."""
     kernel = [symbol for symbol, binary in frames if binary.startswith("[") and binary not in NOT_KERNEL]
     if not kernel:
-        return "encryption" if any(CIPHERS.search(symbol) for symbol, _ in frames[:1]) else "user"
+        return "encryption" if CIPHERS.search(frames[0][0]) else "user"
     # A packet can arrive in the middle of any system call.
     arrives = any(symbol in ("net_rx_action", "__napi_poll") for symbol in kernel)
     for protocol in ("tcp", "udp"):

@@ -30,6 +30,7 @@ from frontage_records.record import REPLACED
 from frontage_records.store import Store
 from processes import resident
 from rows import Row, finish, row
+from seed import SEED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "controller" / "records" / "tests"))
 from nats_cluster import BINARY, Cluster
@@ -182,7 +183,7 @@ async def engines() -> list[Row]:
 
 
 def measure() -> list[Row]:
-    return [*asyncio.run(engines()), *placements(int(os.environ.get("SEED", "1")))]
+    return [*asyncio.run(engines()), *placements(SEED)]
 
 
 if __name__ == "__main__":
