@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cells import Rows, compared, figure, number, ratio, table
+from cells import Rows, compared, figure, milliseconds, number, ratio, table
 from frontage_testbed.reporting.figures import save
 from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
@@ -75,11 +75,11 @@ def threads(rows: Rows) -> str:
         return ""
     pipelines, ports = [], []
     for key, title in PROGRAMS.items():
-        name = f"threads_{IN_PROCESS[key].removeprefix('pipeline_').removesuffix('_pps')}"
-        pipelines.append(f"| {title} | {one_and_two(rows, f'{name}_pps')} | {ratio(figure(rows, f'{name}_speedup'))} |")
-        name = f"veth_two_ports_{key}_pps_overload"
-        if name in rows:
-            ports.append(f"| {title} | {one_and_two(rows, name)} | {ratio(figure(rows, name, 'ratio'))} |")
+        in_process = f"threads_{IN_PROCESS[key].removeprefix('pipeline_')}"
+        pipelines.append(f"| {title} | {one_and_two(rows, in_process)} |")
+        wired = f"veth_two_ports_{key}_pps_overload"
+        if wired in rows:
+            ports.append(f"| {title} | {one_and_two(rows, wired)} |")
     header = "| program | one thread | two threads | ratio |"
     sections = [TEMPLATE.section("threads", pipelines=table(header, pipelines))]
     if ports:
@@ -88,8 +88,9 @@ def threads(rows: Rows) -> str:
 
 
 def one_and_two(rows: Rows, name: str) -> str:
-    """Return the cells of one and of two threads."""
-    return " | ".join(number(figure(rows, name, whose)) for whose in ("peer_value", "value"))
+    """Return the cells of one thread, of two threads, and of their ratio."""
+    cells = [number(figure(rows, name, whose)) for whose in ("peer_value", "value")]
+    return " | ".join([*cells, ratio(figure(rows, name, "ratio"))])
 
 
 def simulator(rows: Rows) -> str:
@@ -160,7 +161,7 @@ def write_delay(rows: Rows) -> str:
     delays = []
     for key, title in {"p50": "median", "p99": "p99", "p9999": "p99.99", "longest": "longest"}.items():
         beside, alone = (figure(rows, f"write_delay_{key}", whose) for whose in ("value", "peer_value"))
-        delays.append(f"| {title} | {number(beside)} us | {number(alone)} us |")
+        delays.append(f"| {title} | {milliseconds(beside)} | {milliseconds(alone)} |")
     return TEMPLATE.section(
         "write-delay",
         rate=f"{DELAYED_RATE:,}",
