@@ -128,10 +128,10 @@ class Testbed:
         """Run the balancer as a proxy."""
         return self.balancer("proxy", port, configuration.proxied_route(REAL[0]), 1)
 
-    def handoff(self, port: int) -> contextlib.AbstractContextManager[Balancer]:
-        """Run the balancer so that it hands requests over to the real servers."""
+    def handoff(self, port: int, policy: str = "round-robin") -> contextlib.AbstractContextManager[Balancer]:
+        """Run the balancer so that it hands requests over to the real servers by a policy."""
         section = configuration.handoff(NAME, REAL)
-        return self.balancer("handoff", port, section + configuration.handed_route("round-robin"), 1 + REAL_SERVERS)
+        return self.balancer(f"handoff-{policy}", port, section + configuration.handed_route(policy), 1 + REAL_SERVERS)
 
     @contextlib.contextmanager
     def nginx(self, port: int, root: Path) -> Iterator[Balancer]:

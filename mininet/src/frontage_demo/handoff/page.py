@@ -52,8 +52,8 @@ def _sizes(rows: dict[str, Row]) -> list[int]:
 def figure_7(rows: dict[str, Row]) -> str:
     """Return the table of throughput by object size."""
     nginx = next((row["peer"] for name, row in rows.items() if name.endswith("_nginx")), None)
-    single_path = any(name.endswith("_one_path") for name in rows)
     head = ["object", "hand-off, requests/s", "proxy", "hand-off, Gbit/s", "proxy", "hand-off / proxy (quartiles)"]
+    head += ["hand-off, single-path clients, requests/s", "hand-off, per-connection, requests/s"]
     cells = []
     for size in _sizes(rows):
         requests, bits = rows[f"qdsr_{size}KiB_requests"], rows[f"qdsr_{size}KiB_throughput"]
@@ -61,12 +61,10 @@ def figure_7(rows: dict[str, Row]) -> str:
         line = [f"{size} KiB", f"{requests['value']:,.0f}", f"{requests['peer_value']:,.0f}"]
         line += [f"{bits['value'] / 1000:.2f}", f"{bits['peer_value'] / 1000:.2f}"]
         line.append(f"{rows[f'qdsr_{size}KiB_share']['value'] / 100:.2f} ({low:.2f} to {high:.2f})")
-        if single_path:
-            line.append(f"{rows[f'qdsr_{size}KiB_requests_one_path']['value']:,.0f}")
+        line += [f"{rows[f'qdsr_{size}KiB_requests_{kind}']['value']:,.0f}" for kind in ("one_path", "per_connection")]
         if nginx:
             line.append(f"{rows[f'qdsr_{size}KiB_requests_nginx']['peer_value']:,.0f}")
         cells.append(line)
-    head += ["hand-off, single-path clients, requests/s"] if single_path else []
     head += [f"{nginx}, requests/s"] if nginx else []
     return table(head, cells)
 
