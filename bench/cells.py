@@ -38,8 +38,12 @@ def figure(rows: Rows, name: str, key: str = "value") -> float | None:
 
 def compared(rows: Rows, name: str) -> str:
     """Return the cells of a row: value, peer's value and ratio."""
-    value, peer, by = (figure(rows, name, key) for key in ("value", "peer_value", "ratio"))
-    return f"{number(value)} | {number(peer)} | {ratio(by)}"
+    return f"{number(figure(rows, name))} | {against(rows, name)}"
+
+
+def against(rows: Rows, name: str) -> str:
+    """Return the cells of a row's peer: its value and the ratio."""
+    return f"{number(figure(rows, name, 'peer_value'))} | {ratio(figure(rows, name, 'ratio'))}"
 
 
 def table(header: str, lines: list[str]) -> str:

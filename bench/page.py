@@ -73,24 +73,25 @@ def threads(rows: Rows) -> str:
     """Return the section on two threads; empty if it was not measured."""
     if "threads_router_pps" not in rows:
         return ""
-    pipelines, ports = [], []
-    for key, title in PROGRAMS.items():
-        in_process = f"threads_{IN_PROCESS[key].removeprefix('pipeline_')}"
-        pipelines.append(f"| {title} | {one_and_two(rows, in_process)} |")
-        wired = f"veth_two_ports_{key}_pps_overload"
-        if wired in rows:
-            ports.append(f"| {title} | {one_and_two(rows, wired)} |")
-    header = "| program | one thread | two threads | ratio |"
-    sections = [TEMPLATE.section("threads", pipelines=table(header, pipelines))]
-    if ports:
-        sections.append(TEMPLATE.section("two-ports", ports=table(header, ports)))
-    return join(sections).rstrip("\n")
+    names = {title: f"threads_{IN_PROCESS[key].removeprefix('pipeline_')}" for key, title in PROGRAMS.items()}
+    return TEMPLATE.section("threads", pipelines=one_and_two(rows, names))
 
 
-def one_and_two(rows: Rows, name: str) -> str:
-    """Return the cells of one thread, of two threads, and of their ratio."""
-    cells = [number(figure(rows, name, whose)) for whose in ("peer_value", "value")]
-    return " | ".join([*cells, ratio(figure(rows, name, "ratio"))])
+def two_ports(rows: Rows) -> str:
+    """Return the figures of two ports, a part of the section on two threads; empty if they were not measured."""
+    if "veth_two_ports_frontage_pps_overload" not in rows:
+        return ""
+    names = {PROGRAMS[key]: f"veth_two_ports_{key}_pps_overload" for key in ("frontage", "quic")}
+    return TEMPLATE.section("two-ports", ports=one_and_two(rows, names))
+
+
+def one_and_two(rows: Rows, names: dict[str, str]) -> str:
+    """Return the table that compares two threads with one, for rows by title."""
+    lines = []
+    for title, name in names.items():
+        one, two = (number(figure(rows, name, whose)) for whose in ("peer_value", "value"))
+        lines.append(f"| {title} | {one} | {two} | {ratio(figure(rows, name, 'ratio'))} |")
+    return table("| program | one thread | two threads | ratio |", lines)
 
 
 def simulator(rows: Rows) -> str:
@@ -214,7 +215,7 @@ def main() -> None:
     machine = read(WORK / "machine.json")
     servers = [quic(rows), lsquic(rows), table1(rows), dispatcher(rows), quicsocks(rows)]
     tables = [growth(rows), write_delay(rows), sizes(rows)]
-    sections = [programs(rows), katran(rows), threads(rows), *servers, simulator(rows), *tables]
+    sections = [programs(rows), katran(rows), threads(rows), two_ports(rows), *servers, simulator(rows), *tables]
     (DOCS / "performance.md").write_text(join([TEMPLATE.section("introduction", **machine), *sections]))
     draw(rows, DOCS / PLOT)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cells import Rows, compared, figure, microseconds, number, table
+from cells import Rows, against, compared, figure, microseconds, number, table
 from frontage_testbed.reporting.templates import PageTemplate
 from http3 import SIZES
 
@@ -91,9 +91,8 @@ def lsquic(rows: Rows) -> str:
         return ""
     served = []
     for size, key in zip(SIZES, keys, strict=True):
-        pairs = [compared(rows, f"quic_lsquic_{key}_per_core_vs_{other}") for other in ("cclb7", "nginx")]
-        # Both pairs begin with the figure of frontage-lsquic.
-        served.append(f"| {size} | {pairs[0]} | {pairs[1].partition(' | ')[2]} |")
+        name = f"quic_lsquic_{key}_per_core_vs"
+        served.append(f"| {size} | {compared(rows, f'{name}_cclb7')} | {against(rows, f'{name}_nginx')} |")
     peer = rows.get(f"quic_lsquic_{keys[0]}_per_core_vs_nginx", {}).get("peer") or "nginx"
     return TEMPLATE.section(
         "lsquic",

@@ -24,7 +24,7 @@ CONNECTIONS, PARALLEL = 8, 8
 ROUNDS = 4
 SECONDS = 3.0
 """Duration for which a run starts downloads."""
-PROXY, HANDOFF, NGINX_PORT, KEEPING = 4433, 4434, 4435, 4436
+PROXY, HANDOFF, NGINX_PORT, PER_CONNECTION = 4433, 4434, 4435, 4436
 PEER = "the same balancer as a proxy"
 
 
@@ -49,14 +49,14 @@ def rows_of(size: int, measured: list[list[Run]], peer: str | None) -> list[Row]
     """Return the rows of one object size."""
     name = f"qdsr_{size}KiB"
     capacities = [[capacity(run) for run in runs] for runs in measured]
-    ours, proxy, one_path, keeping, *others = [median(values) for values in capacities]
+    ours, proxy, one_path, per_connection, *others = [median(values) for values in capacities]
     bits = size * 1024 * 8 / 1e6
     low, middle, high = quantiles([100 * a / b for a, b in zip(*capacities[:2], strict=True)], n=4)
     rows = [
         row(f"{name}_requests", ours, "requests/s of core time", PEER, proxy),
         row(f"{name}_throughput", ours * bits, "Mbit/s of core time", PEER, proxy * bits),
         row(f"{name}_requests_one_path", one_path, "requests/s of core time", PEER, proxy),
-        row(f"{name}_requests_per_connection", keeping, "requests/s of core time", PEER, proxy),
+        row(f"{name}_requests_per_connection", per_connection, "requests/s of core time", PEER, proxy),
         *(
             row(f"{name}_share{which}", value, "% of the proxy's")
             for which, value in (("_low", low), ("", middle), ("_high", high))
@@ -92,8 +92,8 @@ def start(testbed: Testbed, running: contextlib.ExitStack) -> list[Balancer]:
     """
     handoff = running.enter_context(testbed.handoff(HANDOFF))
     proxy = running.enter_context(testbed.proxy(PROXY))
-    keeping = running.enter_context(testbed.handoff(KEEPING, "per-connection"))
-    return [handoff, proxy, replace(handoff, paths=1), keeping]
+    per_connection = running.enter_context(testbed.handoff(PER_CONNECTION, "per-connection"))
+    return [handoff, proxy, replace(handoff, paths=1), per_connection]
 
 
 if __name__ == "__main__":

@@ -153,8 +153,8 @@ impl NumberMap {
     }
 }
 
-/// Return how many of the first `above` runs begin below `end`. Ranges of an ACK are adjacent, except the first one, so the
-/// result is close to `above`.
+/// Return how many of the first `above` runs begin below `end`. The search starts at the last of them, because the ranges of
+/// an ACK are close to each other and to the newest numbers.
 fn start_below<R>(runs: &VecDeque<R>, above: usize, end: u64, start: impl Fn(&R) -> u64) -> usize {
     let below = runs.range(..above).rev().position(|run| start(run) < end);
     below.map_or(0, |distance| above - distance)

@@ -220,8 +220,8 @@ pub fn content(seed: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Return a long and a short file, and the long one with another name. By [`two_senders`], each of two real servers
-/// responds with one of the long files, and the first one with the short file.
+/// Return a long and a short file, and the long one with another name. With a policy of [`two_senders`], two real servers
+/// send one of the long files each.
 pub fn long_and_short() -> [(String, Vec<u8>); 3] {
     let long = content(1, 60_000_000);
     [
@@ -231,7 +231,7 @@ pub fn long_and_short() -> [(String, Vec<u8>); 3] {
     ]
 }
 
-/// Return a policy with which several real servers respond to a client with so many paths at the same time.
+/// Return a policy with which two real servers send to a client with this number of paths at the same time.
 pub fn two_senders(paths: u32) -> &'static str {
     match paths {
         1 => "consistent-hash",

@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +80,12 @@ def _run_section(box: Sandbox, programs: Programs, args: argparse.Namespace) -> 
         result = section.measure(ground, SEED)
     finally:
         ground.close()
-    (args.output / f"{args.only}.json").write_text(json.dumps(result, indent=2, default=_fields) + "\n")
+    (args.output / f"{args.only}.json").write_text(json.dumps(result, indent=2, default=asdict) + "\n")
     text = section.text(PageTemplate("qdsr"), result)
     print(text)
     if args.docs:
         print(page.renew(text, args.docs))
     return 0
-
-
-def _fields(value: object) -> Any:
-    """Return the fields of a dataclass for JSON."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"not for JSON: {value!r}")
 
 
 if __name__ == "__main__":

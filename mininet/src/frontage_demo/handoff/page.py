@@ -87,7 +87,9 @@ def figure_8(rows: dict[str, Row]) -> str:
     lines = []
     for size in _sizes(rows):
         measured = [rows[name] for function in FUNCTIONS if (name := f"qdsr_cpu_{size}KiB_{function}") in rows]
-        for form, key in ((PROXY, "peer_value"), (HANDOFF, "value")) if measured else ():
+        if not measured:
+            continue
+        for form, key in ((PROXY, "peer_value"), (HANDOFF, "value")):
             times = [row[key] for row in measured]
             lines.append([f"{size} KiB", form, *(f"{time:,.1f}" for time in times), f"{sum(times):,.1f}"])
     return table(["object", "balancer", *FUNCTIONS.values(), "total"], lines) if lines else ""
